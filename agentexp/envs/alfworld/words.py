@@ -1,0 +1,44 @@
+"""The words of ALFWorld for a word-level tokenizer: one fixed list that covers official and generated
+games. Lower-case; a named thing such as "drawer 3" is one word."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from agentexp.envs.alfworld.generate import TASK_TYPES
+from agentexp.envs.alfworld.rules import grammar_text
+from agentexp.envs.alfworld.tables import CONTAINS, OBJECTS, PLACES, RECEPTACLES
+
+WORD = re.compile(r"[a-z]+ \d+|[a-z/'-]+|\d+")  # how lower-cased text falls into words
+_NUMBERED = {"drawer": 30, "cabinet": 30, "shelf": 16}  # how many names of a kind; 8 of all others
+_SCENERY = (  # named in official games, though never moved
+    "bathtub blinds chair curtains floorlamp footstool laundryhamperlid lightswitch mirror painting plunger "
+    "poster scrubbrush showerdoor showerglass sink stoveknob window baseballbat basketball boots tennisracket"
+).split()
+_ALSO = (  # other wordings of official games, the `move` grammar, refusals, and what an agent says
+    "take from open is closed move to you don't see any switch on off the sliced with not carrying anything "
+    "nothing happens help turn your task hold holding held ok think inventory welcome textworld alfred ' / 0"
+).split()
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> tuple[str, ...]:
+    kinds = {*CONTAINS, *PLACES, *_SCENERY, *(key.split()[1] for key in RECEPTACLES)}
+    kinds |= {word for words in OBJECTS.values() for word in words[::3]}
+    return tuple(sorted(kinds))
+
+
+def vocabulary() -> list[str]:
+    """Every word of any observation, command or task, each once, always in the same order."""
+    wordings = [w.format(o="", r="") for task in TASK_TYPES.values() for w in task.wordings]
+    told = re.sub(r"\{[^{}]*\}|#[^#]*#|\[|\]", " ", " ".join(_strings(grammar_text(" ".join(wordings)))))
+    words = {w for w in WORD.findall(told.lower().replace("\\n", " "))}
+    words |= {*_ALSO, *_kinds()}
+    named = [f"{kind} {n}" for kind in _kinds() for n in range(1, _NUMBERED.get(kind, 8) + 1)]
+    return sorted(words) + named
+
+
+def _strings(grammar: str) -> list[str]:
+    texts = re.findall(r'"rhs": "((?:[^"\\]|\\.)*)"', grammar)
+    return texts + re.findall(r'template :: "(.*?)"', grammar)

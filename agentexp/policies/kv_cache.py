@@ -1,0 +1,86 @@
+"""A key-value cache whose rows grow independently and in place: nothing is copied when a token is
+added, no hole is left by padding, and what an episode has read is never read again.
+
+Legend: R rows (one per live episode), L new tokens of a forward pass, T capacity, D head size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedConfig
+from transformers.cache_utils import Cache
+
+from agentexp.errors import ConfigError
+
+
+class RowCache(Cache):
+    """Keys and values [R, heads, T, D] per layer, and how many tokens each row holds.
+
+    A forward pass writes its L tokens at each row's own position. Padding on the right of a row's
+    new tokens is written too, beyond its length, where no query looks and the next tokens overwrite
+    it. Full attention layers only.
+    """
+
+    def __init__(self, config: PreTrainedConfig, *, device: torch.device, dtype: torch.dtype, tokens: int) -> None:
+        text = config.get_text_config(decoder=True)
+        kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+        if kinds != {"full_attention"} or getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True):
+            raise ConfigError(
+                f"the transformers policy keeps keys and values of full attention only; this model has {sorted(kinds)} "
+                f"layers and sliding window {getattr(text, 'sliding_window', None)}; use another policy for it"
+            )
+        heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+        size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        self._shape = (heads, size)
+        self.keys = [torch.zeros(0, heads, tokens, size, device=device, dtype=dtype) for _ in range(text.num_hidden_layers)]
+        self.values = [k.clone() for k in self.keys]
+        self.lengths = torch.zeros(0, dtype=torch.long, device=device)
+        self.layers = []  # transformers' own layer objects are not used
+        self._at: Tensor | None = None
+        self._upto = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def capacity(self) -> int:
+        return self.keys[0].shape[2]
+
+    def resize(self, keep: list[int], rows: int) -> None:
+        """Keep these rows, in this order, then add empty ones up to `rows`."""
+        index = torch.tensor(keep, dtype=torch.long, device=self.lengths.device)
+        extra = rows - len(keep)
+        self.keys = [F.pad(k[index], (0, 0, 0, 0, 0, 0, 0, extra)) for k in self.keys]
+        self.values = [v[index] for v in self.values]
+        self.values = [F.pad(v, (0, 0, 0, 0, 0, 0, 0, extra)) for v in self.values]
+        self.lengths = F.pad(self.lengths[index], (0, extra))
+
+    def begin(self, new_tokens: int) -> tuple[Tensor, Tensor]:
+        """Make room for `new_tokens` more per row; returns their positions [R, L] and the mask
+        [R, 1, L, T'] of keys that each query may see."""
+        need = int(self.lengths.max()) + new_tokens
+        if need > self.capacity:
+            grow = max(need, self.capacity + self.capacity // 2) - self.capacity
+            self.keys = [F.pad(k, (0, 0, 0, grow)) for k in self.keys]
+            self.values = [F.pad(v, (0, 0, 0, grow)) for v in self.values]
+        self._upto = need
+        self._at = self.lengths[:, None] + torch.arange(new_tokens, device=self.lengths.device)
+        seen = torch.arange(need, device=self.lengths.device) <= self._at[:, :, None]
+        return self._at, seen[:, None]
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """transformers' hook: store the new keys and values, return all up to the longest row."""
+        assert self._at is not None, "begin() comes before the forward pass"
+        keys, values = self.keys[layer_idx], self.values[layer_idx]
+        index = self._at[:, None, :, None].expand_as(key_states)
+        keys.scatter_(2, index, key_states)
+        values.scatter_(2, index, value_states)
+        return keys[:, :, : self._upto], values[:, :, : self._upto]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self._upto

@@ -1,0 +1,355 @@
+"""The one outer loop. It owns cadence, resume, and what a run leaves behind; it knows nothing of how an
+algorithm learns, a policy samples or an environment steps.
+
+A run is a list of moves (iterate, measure), known before it starts. A checkpoint says how many moves
+were made; resuming is making the others. Importing this file imports no torch.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from agentexp.checkpoints import Checkpoints, random_state, set_random_state
+from agentexp.console import Display, Pace, duration, estimate, iteration_line, last_line
+from agentexp.errors import ConfigError
+from agentexp.evaluation.evaluate import Evaluation, Progress, same_games
+from agentexp.evaluation.metrics import Evaluated
+from agentexp.evaluation.picture import draw
+from agentexp.files import make_folder, write_whole
+from agentexp.folder import RunFolder, read_json, write_json
+from agentexp.plan import Move, Part, plan
+from agentexp.provenance import changes, provenance
+from agentexp.seeding import seed_for
+from agentexp.stats import intervals_apart
+from agentexp.store import MetricsLog, write_trajectories
+from agentexp.tracking import Guarded, Tracker
+from agentexp.types import Iteration, Trajectory
+
+
+class Algorithm(Protocol):
+    """What learns. `iterate` counts from 0; a state is plain data and tensors, weights included."""
+
+    def iterate(self, i: int) -> Iteration: ...
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None: ...
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """An algorithm that says how far it is within an iteration."""
+
+    progress: Progress | None
+
+
+class Run:
+    """Warm start, before, iterations with points of the curve, after: resumable after every checkpoint.
+
+    iterations: of the algorithm; warm_start_iterations: of the warm start that precedes it (0: none).
+    evaluate_before: whether to measure what the algorithm starts from; evaluate_every: iterations
+    between points of the learning curve (0: none). checkpoint_every: iterations between
+    checkpoints; keep_checkpoints: how many of the last are kept, besides the best by success.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        seed: int,
+        output_dir: str,
+        iterations: int,
+        warm_start_iterations: int,
+        evaluate_before: bool,
+        evaluate_every: int,
+        checkpoint_every: int,
+        keep_checkpoints: int,
+        keep_trajectories: Literal["all", "evaluations", "none"],
+    ) -> None:
+        least = {
+            "iterations": (iterations, 1),
+            "warm_start_iterations": (warm_start_iterations, 0),
+            "evaluate_every": (evaluate_every, 0),
+            "checkpoint_every": (checkpoint_every, 1),
+            "keep_checkpoints": (keep_checkpoints, 1),
+        }
+        for key, (value, smallest) in least.items():
+            if value < smallest:
+                raise ConfigError(f"run.{key} is {value}; at least {smallest} is needed")
+        if not name or name.startswith("."):
+            raise ConfigError(f"name is {name!r}; give a name that does not begin with a dot")
+        self.name, self.seed, self.folder = name, seed, RunFolder(Path(output_dir))
+        self.iterations, self.warm_start_iterations = iterations, warm_start_iterations
+        self.keep_checkpoints, self.keep_trajectories = keep_checkpoints, keep_trajectories
+        self.plan = plan(
+            iterations=iterations,
+            warm_start_iterations=warm_start_iterations,
+            evaluate_before=evaluate_before,
+            evaluate_every=evaluate_every,
+            checkpoint_every=checkpoint_every,
+        )
+
+    def train(
+        self,
+        *,
+        algorithm: Algorithm,
+        evaluation: Evaluation,
+        tracker: Tracker,
+        warm_start: Algorithm | None,
+        config: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Make the moves that are still to make and return the result; a finished run only says so."""
+        if (warm_start is None) != (self.warm_start_iterations == 0):
+            raise ConfigError(
+                f"run.warm_start_iterations is {self.warm_start_iterations}, but there is "
+                f"{'no' if warm_start is None else 'a'} warm start; give both or neither"
+            )
+        display = Display()
+        with self.folder.locked() as notice, display:
+            display.notice(notice)
+            result = self.folder.finished(config)
+            if result is not None:
+                display.say(f"{self.folder.path} is done.")
+                display.say(last_line(result))
+                return result
+            attempt = _Attempt(self, {"warm_start": warm_start, "algorithm": algorithm}, evaluation, tracker, display)
+            return attempt.train(config)
+
+
+class _Attempt:
+    """One process's part of a run: from the last checkpoint to the end, or to its death."""
+
+    def __init__(
+        self,
+        run: Run,
+        parts: Mapping[Part, Algorithm | None],
+        evaluation: Evaluation,
+        tracker: Tracker,
+        display: Display,
+    ) -> None:
+        self.run, self.parts, self.evaluation, self.display = run, parts, evaluation, display
+        self.folder, self.plan = run.folder, run.plan
+        self.tracker = Guarded(tracker)
+        self.checkpoints = Checkpoints(run.folder.checkpoints, keep=run.keep_checkpoints)
+        self.found: dict[str, Any] = {"before": None, "after": None, "curve": [], "leaked": []}
+        self.earlier_s = 0.0  # of the attempts before, up to the checkpoint
+        self.started = time.monotonic()
+
+    def train(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Resume or start, make the moves, finish."""
+        self.folder.prepare(config)
+        self.log = MetricsLog(self.folder.metrics)
+        self.games = self.freeze_games()
+        self.record_provenance(config)
+        made = self.resume()
+        step = self.plan[made - 1].step if made else 0
+        self.tracker.start(folder=self.folder.path, name=f"{self.run.name}/{self.run.seed}", config=config, step=step)
+        exit_code = 1
+        try:
+            shows: list[object] = [*self.parts.values()]
+            for part in shows:
+                if isinstance(part, ShowsProgress):
+                    part.progress = self.display.progress
+            pace = Pace(self.plan[made:])
+            for n in range(made, len(self.plan)):
+                self.make(self.plan[n], pace)
+                if self.plan[n].save:
+                    self.save(n)
+            exit_code = 0
+        except KeyboardInterrupt:
+            self.display.say("Interrupted. The same command resumes from the last checkpoint.")
+            raise
+        finally:
+            self.tracker.finish(exit_code=exit_code)
+        return self.finish()
+
+    # -- the moves -----------------------------------------------------------------------------
+
+    def make(self, move: Move, pace: Pace) -> None:
+        """Make one move and write its row."""
+        row: dict[str, Any] = {"step": move.step, "part": move.part, "iteration": move.iteration}
+        if move.kind == "iterate":
+            part = self.parts[move.part]
+            assert part is not None  # Run.train checked it
+            done = part.iterate(move.iteration - 1)
+            self.keep(
+                f"{'warm_start' if move.part == 'warm_start' else 'iteration'}-{move.iteration:05d}", done.trajectories
+            )
+            self.count_leaks(done.trajectories)
+            row |= {**done.metrics, "time/iteration_s": pace.lap(move)}
+            of = self.run.iterations if move.part == "algorithm" else self.run.warm_start_iterations
+            self.display.progress(move.part, move.iteration, of)
+            self.display.say(iteration_line(move.part, move.iteration, of, row, row["time/iteration_s"], pace.left()))
+        else:
+            row |= {"evaluation": move.kind, **self.measure(move)}
+            pace.lap(move)
+        self.log.append(row)
+        self.tracker.log(row, step=move.step)
+
+    def measure(self, move: Move) -> dict[str, float]:
+        """Measure as the move says; its row. The measurements themselves go into `found`."""
+        if move.kind == "curve":
+            measured = {"success": self.evaluation.curve(self.display.progress)}
+        else:
+            measured = self.evaluation.full(self.display.progress)
+            self.found[move.kind] = {decoding: e.to_json() for decoding, e in measured.items()}
+        point = measured["success"]
+        self.found["curve"].append(
+            {
+                "iteration": move.iteration,
+                "success": point.success.to_json(),
+                "games": point.games,
+                "wall_s": self.wall_s,
+            }
+        )
+        for decoding, e in measured.items():
+            name = f"curve-{move.iteration:05d}" if move.kind == "curve" else f"{move.kind}-{decoding}"
+            self.keep(name, e.trajectories, evaluation=True)
+        self.say_measured(move, measured)
+        return {f"evaluation/{decoding}/{k}": v for decoding, e in measured.items() for k, v in e.row().items()}
+
+    def say_measured(self, move: Move, measured: Mapping[str, Evaluated]) -> None:
+        what = f"after iteration {move.iteration}" if move.kind == "curve" else move.kind
+        values = ", ".join(f"{e.decoding} {e.success}" for e in measured.values())
+        first = measured["success"]
+        self.display.say(f"{what}: success on {first.games} games of {first.split}: {values}", style="bold")
+
+    def keep(self, name: str, trajectories: Sequence[Trajectory], *, evaluation: bool = False) -> None:
+        """Store trajectories, if the run keeps such ones."""
+        if not trajectories or self.run.keep_trajectories == "none":
+            return
+        if evaluation or self.run.keep_trajectories == "all":
+            make_folder(self.folder.trajectories)
+            write_trajectories(self.folder.trajectories / f"{name}.parquet", trajectories)
+
+    def count_leaks(self, trajectories: Sequence[Trajectory]) -> None:
+        """Games that are both trained on and evaluated are counted, and said in the last line."""
+        leaked = self.evaluation.leaked([t.task.id for t in trajectories])
+        self.found["leaked"] = sorted({*self.found["leaked"], *leaked})
+
+    # -- resume --------------------------------------------------------------------------------
+
+    def save(self, n: int) -> None:
+        """A checkpoint after move n."""
+        move, curve = self.plan[n], self.found["curve"]
+        part = self.parts[move.part]
+        assert part is not None
+        state = {
+            "part": move.part,
+            "state": part.state_dict(),
+            "random": random_state(),
+            "found": self.found,
+            "rows": self.log.rows,
+            "wall_s": self.wall_s,
+        }
+        score = None if move.kind == "iterate" else curve[-1]["success"]["value"]
+        about = {"kind": move.kind, "part": move.part, "iteration": move.iteration, "step": move.step}
+        self.checkpoints.save(n + 1, state, score=score, about=about)
+
+    def resume(self) -> int:
+        """Put back the state of the last whole checkpoint; how many moves it had made."""
+        checkpoint = self.checkpoints.latest()
+        for notice in self.checkpoints.notices:
+            self.display.notice(notice)
+        if self.log.dropped:
+            self.display.notice("the last row of metrics.jsonl was half-written and is dropped")
+        if checkpoint is None:
+            if self.log.truncate(0):
+                self.display.notice("no whole checkpoint: the run starts over")
+            seed_globals(self.run.seed)
+            return 0
+        state = checkpoint.load()
+        dropped = self.log.truncate(state["rows"])
+        part = self.parts[state["part"]]
+        assert part is not None
+        part.load_state_dict(state["state"])
+        self.found, self.earlier_s = state["found"], state["wall_s"]
+        set_random_state(state["random"])
+        where = f"{checkpoint.about['part']} iteration {checkpoint.about['iteration']}"
+        redone = f"; {dropped} younger rows of metrics.jsonl are made again" if dropped else ""
+        self.display.notice(f"resuming after {where} ({checkpoint.path}){redone}")
+        return checkpoint.number
+
+    def freeze_games(self) -> dict[str, Any]:
+        """The evaluated games' manifest, which must not change between attempts."""
+        now = self.evaluation.manifest()
+        if self.folder.manifest.exists():
+            same_games(read_json(self.folder.manifest), now)
+        else:
+            write_json(self.folder.manifest, now)
+        return now
+
+    def record_provenance(self, config: Mapping[str, Any]) -> None:
+        """provenance.json: of the first attempt, and how later ones differed from it."""
+        now = provenance(config, self.games["environment"])
+        if not self.folder.provenance.exists():
+            write_json(self.folder.provenance, {**now, "resumed": []})
+            return
+        first = read_json(self.folder.provenance)
+        changed = changes(first, now)
+        entry = {"started": now["started"], "changed": changed}
+        write_json(self.folder.provenance, {**first, "resumed": [*first.get("resumed", []), entry]})
+        if changed:
+            self.display.notice(f"since this run began, these changed: {', '.join(changed)}; see provenance.json")
+
+    @property
+    def wall_s(self) -> float:
+        return self.earlier_s + time.monotonic() - self.started
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def finish(self) -> dict[str, Any]:
+        """report.png, result.json (last: it says that the run is done), and the last line."""
+        before, after = self.found["before"], self.found["after"]
+        result: dict[str, Any] = {
+            "name": self.run.name,
+            "seed": self.run.seed,
+            "split": self.evaluation.split,
+            "games": after["success"]["games"],
+            "games_sha256": self.games["sha256"],
+            "trials": self.evaluation.trials,
+            "decoding": after["success"]["decoding"],
+            "before": None if before is None else {d: e["success"] for d, e in before.items()},
+            "after": {d: e["success"] for d, e in after.items()},
+            "curve": self.found["curve"],
+            "by_type": by_type(before, after),
+            "iterations": self.run.iterations,
+            "warm_start_iterations": self.run.warm_start_iterations,
+            "environment": self.games["environment"],
+            "label": self.games["environment"].get("label", ""),
+            "env_errors": sum(e["stops"].get("env_error", 0) for m in (before, after) if m for e in m.values()),
+            "leaked_games": len(self.found["leaked"]),
+            "tracking_failures": self.tracker.failures,
+            "details": {"before": before, "after": after},
+            "wall_s": self.wall_s,
+        }
+        if before is not None:
+            sampled = [estimate(result[when]["success"]) for when in ("before", "after")]
+            result["intervals_apart"] = intervals_apart(*sampled)
+        write_whole(self.folder.report, draw(result))
+        write_json(self.folder.result, result)
+        self.display.say(f"{self.folder.path}: done in {duration(self.wall_s)}")
+        self.display.say(last_line(result), style="bold green")
+        return result
+
+
+def by_type(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Success by task type, before and after, of the sampled policy."""
+    kinds = after["success"]["by_type"]
+    first = {} if before is None else before["success"]["by_type"]
+    return {kind: {"before": first.get(kind), "after": kinds[kind]} for kind in kinds}
+
+
+def seed_globals(seed: int) -> None:
+    """Seed the global generators, for parts that use them in spite of `seed_for`."""
+    import torch  # noqa: PLC0415  late: 1.4 s that composing a configuration does not need
+
+    torch.manual_seed(seed_for(seed, "torch"))
+    random.seed(seed_for(seed, "python"))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed_for(seed, "numpy") % 2**32)
