@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO, Literal, Protocol, cast
 
 from agentexp.errors import DataError, StorageError
 from agentexp.files import TEMPORARY, make_folder, storage_error, storing, sweep, sync_folder
+from agentexp.seeding import seed_for
 
 FORMAT = 1
 
@@ -167,6 +168,16 @@ def restore(
         raise DataError(f"{checkpoint.path} holds the state of {state['part']!r}, which this configuration lacks")
     part.load_state_dict(state["state"])
     return checkpoint
+
+
+def seed_random_state(seed: int) -> None:
+    """Seed the global generators, for parts that use them in spite of `seed_for`."""
+    import torch  # noqa: PLC0415
+
+    torch.manual_seed(seed_for(seed, "torch"))
+    random.seed(seed_for(seed, "python"))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed_for(seed, "numpy") % 2**32)
 
 
 def random_state() -> dict[str, Any]:

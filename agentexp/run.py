@@ -7,14 +7,12 @@ were made; resuming is making the others. Importing this file imports no torch.
 
 from __future__ import annotations
 
-import random
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from agentexp.checkpoints import Checkpoints, random_state, set_random_state
+from agentexp.checkpoints import Checkpoints, random_state, seed_random_state, set_random_state
 from agentexp.console import Display, Pace, duration, estimate, iteration_line, last_line
 from agentexp.errors import ConfigError
 from agentexp.evaluation.evaluate import Evaluation, Progress, same_games
@@ -24,7 +22,6 @@ from agentexp.files import make_folder, write_whole
 from agentexp.folder import RunFolder, read_json, write_json
 from agentexp.plan import Move, Part, plan
 from agentexp.provenance import changes, provenance
-from agentexp.seeding import seed_for
 from agentexp.stats import intervals_apart
 from agentexp.store import MetricsLog, write_trajectories
 from agentexp.tracking import Guarded, Tracker
@@ -207,11 +204,11 @@ class _Attempt:
                 "wall_s": self.wall_s,
             }
         )
-        for decoding, e in measured.items():
-            name = f"curve-{move.iteration:05d}" if move.kind == "curve" else f"{move.kind}-{decoding}"
+        for e in measured.values():
+            name = f"curve-{move.iteration:05d}" if move.kind == "curve" else f"{move.kind}-{e.word}"
             self.keep(name, e.trajectories, evaluation=True)
         self.say_measured(move, measured)
-        return {f"evaluation/{decoding}/{k}": v for decoding, e in measured.items() for k, v in e.row().items()}
+        return {f"evaluation/{e.word}/{k}": v for e in measured.values() for k, v in e.row().items()}
 
     def say_measured(self, move: Move, measured: Mapping[str, Evaluated]) -> None:
         what = f"after iteration {move.iteration}" if move.kind == "curve" else move.kind
@@ -261,7 +258,7 @@ class _Attempt:
         if checkpoint is None:
             if self.log.truncate(0):
                 self.display.notice("no whole checkpoint: the run starts over")
-            seed_globals(self.run.seed)
+            seed_random_state(self.run.seed)
             return 0
         state = checkpoint.load()
         dropped = self.log.truncate(state["rows"])
@@ -343,13 +340,3 @@ def by_type(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[
     kinds = after["success"]["by_type"]
     first = {} if before is None else before["success"]["by_type"]
     return {kind: {"before": first.get(kind), "after": kinds[kind]} for kind in kinds}
-
-
-def seed_globals(seed: int) -> None:
-    """Seed the global generators, for parts that use them in spite of `seed_for`."""
-    import torch  # noqa: PLC0415  late: 1.4 s that composing a configuration does not need
-
-    torch.manual_seed(seed_for(seed, "torch"))
-    random.seed(seed_for(seed, "python"))
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(seed_for(seed, "numpy") % 2**32)

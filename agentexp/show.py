@@ -30,7 +30,7 @@ def show(
     """Print a run's state and one trajectory with its rewards, masks and log-probs.
 
     task: whose trajectory (null: the first). iteration: of which iteration, or the name of a file
-    in trajectories/ such as "before-success" (null: the newest). sample: which rollout of the task.
+    in trajectories/ such as "before-sampled" (null: the newest). sample: which rollout of the task.
     decode: turns an id into text, so that single tokens are shown; without it, ids are.
     """
     from rich.console import Console  # noqa: PLC0415  late: --help does not need it
@@ -53,7 +53,7 @@ def trajectory_file(folder: RunFolder, iteration: int | str | None) -> Path:
             f"{folder.trajectories} holds no trajectories (keep_trajectories=none, or none were played yet)"
         )
     if iteration is None:
-        for stem in ("after-success", "evaluation-success"):
+        for stem in ("after-sampled", "evaluation-sampled", "after-greedy", "evaluation-greedy"):
             if stem in files:
                 return files[stem]
         return max(files.values(), key=lambda p: p.stat().st_mtime)

@@ -4,14 +4,13 @@ configuration is checked in milliseconds, before torch is loaded. Knows no YAML.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Literal, Union
 
 from agentexp.errors import ConfigError, nearest
+from agentexp.source import Module, class_of, follow, full_name, home_of, load
 
 _PLAIN: dict[str, Any] = {
     "int": int, "float": float, "bool": bool, "str": str, "bytes": bytes, "list": list[Any], "dict": dict[str, Any],
@@ -20,7 +19,6 @@ _PLAIN: dict[str, Any] = {
 _ANYTHING = {"typing.Any", "object"}
 _LISTS = {"list", "set", "frozenset", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"}
 _DICTS = {"dict", "collections.abc.Mapping", "typing.Mapping"}
-_STRUCTURAL = {"typing.Protocol", "typing_extensions.Protocol"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,53 +75,10 @@ class Target:
     file: Path
 
 
-@dataclass(frozen=True)
-class Module:
-    """A parsed source file. names: every name bound at its top level."""
-
-    name: str
-    file: Path
-    names: Mapping[str, ast.stmt]
-
-    def public(self) -> list[str]:
-        """Classes and functions that a `_target_` may name."""
-        kinds = (ast.ClassDef, ast.FunctionDef)
-        return [n for n, s in self.names.items() if isinstance(s, kinds) and not n.startswith("_")]
-
-
-def source_file(module: str) -> Path | None:
-    """Where a module's source lies; no module, not even a parent package, is imported."""
-    top, *rest = module.split(".")
-    spec = PathFinder.find_spec(top)
-    if spec is None:
-        return None
-    if not rest and spec.origin and spec.origin.endswith(".py"):
-        return Path(spec.origin)
-    for root in spec.submodule_search_locations or ():
-        place = Path(root).joinpath(*rest)
-        for file in (place.with_suffix(".py"), place / "__init__.py") if rest else ():
-            if file.is_file():
-                return file
-    return None
-
-
-@lru_cache(maxsize=512)
-def load(module: str) -> Module | None:
-    """The parsed module, or None where there is no source."""
-    file = source_file(module)
-    if file is None:
-        return None
-    try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-    except SyntaxError as error:
-        raise ConfigError(f"{file}:{error.lineno} is not Python: {error.msg}") from error
-    return Module(module, file, {name: s for s in _statements(tree.body) for name in _bound(s)})
-
-
 def find_target(name: str) -> Target:
     """The target of a dotted name. ConfigError names the nearest one where there is none."""
-    module, attribute = _split(name)
-    found = _follow(module, attribute)
+    module, attribute = home_of(name)
+    found = follow(module, attribute)
     if found is None:
         guess = nearest(attribute, module.public())
         raise ConfigError(
@@ -141,103 +96,6 @@ def find_target(name: str) -> Target:
     raise ConfigError(f"{name} is neither a class nor a function (see {home.file}); a _target_ must be one of them")
 
 
-def lacking(part: str, wanted: str) -> str | None:
-    """Why an object of class `part` cannot stand where `wanted` is annotated; None if it can (or if
-    the sources do not tell). A protocol is compared by its members, a class by its ancestors."""
-    asked, given = _class(wanted), _class(part)
-    if asked is None or given is None or wanted == part:
-        return None
-    home, definition = asked
-    if not _STRUCTURAL & set(_bases(home, definition)):
-        return None if wanted in _ancestors(*given) else f"it is no {wanted}"
-    offered = set(_members(*given))
-    absent = [m for m in dict.fromkeys(_members(home, definition)) if m not in offered and not m.startswith("_")]
-    return f"it lacks {', '.join(absent)}, which {wanted} asks for" if absent else None
-
-
-def _split(name: str) -> tuple[Module, str]:
-    parts = name.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        module = load(".".join(parts[:cut]))
-        if module is not None and cut == len(parts) - 1:
-            return module, parts[-1]
-        if module is not None:
-            beside = _beside(module)
-            raise ConfigError(
-                f"{name} does not exist: {module.name} has no module {parts[cut]!r}.{nearest(parts[cut], beside)}"
-            )
-    top = parts[0]
-    raise ConfigError(f"{name} does not exist: no package {top!r} is installed; pip install it, or mend the name")
-
-
-def _beside(module: Module) -> list[str]:
-    if module.file.name != "__init__.py":
-        return module.public()
-    here = module.file.parent.iterdir()
-    return sorted(p.stem for p in here if p.suffix == ".py" or (p.is_dir() and any(p.glob("*.py"))))
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for statement in body:
-        yield statement
-        if isinstance(statement, ast.If | ast.Try):
-            yield from _statements(statement.body)
-            yield from _statements(statement.orelse)
-
-
-def _bound(statement: ast.stmt) -> list[str]:
-    match statement:
-        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-            return [name]
-        case ast.Assign(targets=targets):
-            return [t.id for t in targets if isinstance(t, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
-            return [name]
-        case ast.ImportFrom(names=names) | ast.Import(names=names):
-            return [a.asname or a.name for a in names]
-    return []
-
-
-def _follow(module: Module, name: str) -> tuple[Module, ast.stmt] | None:
-    """The statement that defines a name, through imports."""
-    statement = module.names.get(name)
-    if isinstance(statement, ast.ImportFrom):
-        origin = next((a.name for a in statement.names if (a.asname or a.name) == name), name)
-        home = load(_absolute(module, statement))
-        return _follow(home, origin) if home else None
-    return (module, statement) if statement is not None else None
-
-
-def _absolute(module: Module, statement: ast.ImportFrom) -> str:
-    if not statement.level:
-        return statement.module or ""
-    package = module.name.split(".") if module.file.name == "__init__.py" else module.name.split(".")[:-1]
-    base = package[: len(package) - statement.level + 1]
-    return ".".join([*base, *([statement.module] if statement.module else [])])
-
-
-def _name(module: Module, expression: ast.expr) -> str:
-    """The full dotted name of what an expression names in a module."""
-    if isinstance(expression, ast.Attribute):
-        return f"{_name(module, expression.value)}.{expression.attr}"
-    if not isinstance(expression, ast.Name):
-        return ast.unparse(expression)
-    statement = module.names.get(expression.id)
-    match statement:
-        case ast.ImportFrom(names=names):
-            origin = next((a.name for a in names if (a.asname or a.name) == expression.id), expression.id)
-            source = _absolute(module, statement)
-            home = load(source) if source.partition(".")[0] not in {"typing", "collections", "pathlib"} else None
-            if home is not None and origin in home.names:
-                return _name(home, ast.Name(id=origin))
-            return f"{source}.{origin}"
-        case ast.Import(names=names):
-            return next((a.name for a in names if (a.asname or a.name) == expression.id), expression.id)
-        case None:
-            return expression.id
-    return f"{module.name}.{expression.id}"
-
-
 def _annotation(module: Module, expression: ast.expr) -> Type:
     text = ast.unparse(expression)
     match expression:
@@ -248,8 +106,8 @@ def _annotation(module: Module, expression: ast.expr) -> Type:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _annotation(module, left) | _annotation(module, right)
         case ast.Subscript(value=value, slice=inner):
-            return _subscript(module, _name(module, value), inner, text)
-    name = _name(module, expression)
+            return _subscript(module, full_name(module, value), inner, text)
+    name = full_name(module, expression)
     if name in _ANYTHING:
         return Type(text=text, anything=True)
     if name in _PLAIN:
@@ -300,10 +158,10 @@ def _constructor(module: Module, definition: ast.ClassDef) -> dict[str, Paramete
             return _arguments(module, statement, skip=1)
     inherited: dict[str, Parameter] = {}
     for base in reversed(definition.bases):
-        found = _class(_name(module, base))
+        found = class_of(full_name(module, base))
         inherited |= _constructor(*found) if found else {}
     names = [d.func if isinstance(d, ast.Call) else d for d in definition.decorator_list]
-    if not any(_name(module, d) == "dataclasses.dataclass" for d in names):
+    if not any(full_name(module, d) == "dataclasses.dataclass" for d in names):
         return inherited
     fields = [s for s in definition.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     for field in fields:
@@ -329,38 +187,3 @@ def _arguments(module: Module, function: ast.FunctionDef, *, skip: int) -> dict[
         )
         for a, required in found
     }
-
-
-def _class(name: str) -> tuple[Module, ast.ClassDef] | None:
-    home, _, last = name.rpartition(".")
-    module = load(home) if home else None
-    found = _follow(module, last) if module else None
-    return (found[0], found[1]) if found and isinstance(found[1], ast.ClassDef) else None
-
-
-def _bases(module: Module, definition: ast.ClassDef) -> list[str]:
-    return [_name(module, b.value if isinstance(b, ast.Subscript) else b) for b in definition.bases]
-
-
-def _ancestors(module: Module, definition: ast.ClassDef) -> list[str]:
-    names = [f"{module.name}.{definition.name}"]
-    for base in _bases(module, definition):
-        found = _class(base)
-        names += _ancestors(*found) if found else [base]
-    return names
-
-
-def _members(module: Module, definition: ast.ClassDef) -> list[str]:
-    names: list[str] = []
-    for base in _bases(module, definition):
-        found = _class(base)
-        names += _members(*found) if found else []
-    for node in ast.walk(definition):
-        match node:
-            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
-                names.append(name)
-            case ast.Assign(targets=targets):
-                names += [t.id for t in targets if isinstance(t, ast.Name)]
-            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
-                names.append(name)
-    return names

@@ -30,6 +30,7 @@ from agentexp.envs.alfworld.engine import Engine  # noqa: E402
 from agentexp.envs.alfworld.expert import Searcher  # noqa: E402
 from agentexp.envs.alfworld.games import Game  # noqa: E402
 from agentexp.envs.alfworld.textworld import TextWorldPlay  # noqa: E402
+from agentexp.errors import DataError  # noqa: E402
 from agentexp.seeding import seed_for  # noqa: E402
 
 T = TypeVar("T")
@@ -113,7 +114,11 @@ def play(engine: Engine, command: str) -> tuple[tuple[str, int, bool], list[str]
 def expert_walk(engine: Engine, opening: str, rng: random.Random) -> Walk:
     """The expert's commands, then what undoes the win, then a few at random."""
     task = engine.game.task.partition(":")[2].strip()
-    expert = Searcher(instruction=task, seed=rng.getrandbits(60), noise=0.03, explore=0.1)
+    try:
+        expert = Searcher(instruction=task, seed=rng.getrandbits(60), noise=0.03, explore=0.1)
+    except DataError:  # a person worded this task
+        yield from random_walk(engine, rng, 2, EXPERT_STEPS)
+        return
     heard = opening
     for _ in range(EXPERT_STEPS):
         heard = yield expert.act(heard, engine.admissible())[0]

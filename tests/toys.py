@@ -25,7 +25,8 @@ def words(extra: Sequence[str] = ()) -> PreTrainedTokenizerFast:
 
 
 CHATML = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 # Llama 3 trims contents.
@@ -37,7 +38,8 @@ TRIMMING = (
 # Qwen 3 forgets the thoughts of earlier answers once the user speaks again.
 FORGETTING = (
     "{%- set ns = namespace(last=0) %}"
-    "{%- for message in messages %}{%- if message.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}"
+    "{%- for message in messages %}"
+    "{%- if message.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}"
     "{%- for message in messages %}{%- set content = message.content %}"
     "{%- if message.role == 'assistant' and loop.index0 < ns.last and '</think>' in content %}"
     "{%- set content = content.split('</think>')[-1].lstrip('\n') %}{%- endif %}"
@@ -74,7 +76,9 @@ def react(**changes: Any) -> ReActAgent:
 
 
 def rollouts(
-    environment: Any, say: Callable[[Request], str] = lambda request: f"open door {1 + request.seed % 3}", **changes: Any
+    environment: Any,
+    say: Callable[[Request], str] = lambda request: f"open door {1 + request.seed % 3}",
+    **changes: Any,
 ) -> Rollouts:
     """Rollouts of a scripted policy (a random door by default), with changes."""
     tokenizer = words()

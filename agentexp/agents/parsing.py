@@ -32,21 +32,21 @@ def strip_hidden(text: str) -> str:
 
 
 def plain_command(text: str) -> str:
-    """The whole text as one line, single spaces; empty if there is nothing.
+    r"""The whole text as one line, single spaces; empty if there is nothing.
 
-    >>> plain_command("  go to   drawer 1\\n")
+    >>> plain_command("  go to   drawer 1\n")
     'go to drawer 1'
     """
     return " ".join(text.split())
 
 
 def labelled_commands(text: str) -> list[str]:
-    """What stands behind each `ACTION:` label, in order. A label alone on its line is followed by
+    r"""What stands behind each `ACTION:` label, in order. A label alone on its line is followed by
     its command on the next line that holds anything, unless that line is a label itself.
 
-    >>> labelled_commands("REASON: it may be cold.\\nACTION: open fridge 1")
+    >>> labelled_commands("REASON: it may be cold.\nACTION: open fridge 1")
     ['open fridge 1']
-    >>> labelled_commands("ACTION:\\nopen fridge 1"), labelled_commands("open the fridge")
+    >>> labelled_commands("ACTION:\nopen fridge 1"), labelled_commands("open the fridge")
     (['open fridge 1'], [])
     """
     commands = []

@@ -10,7 +10,7 @@ from agentexp.types import Action, Message, Step, Task, Turn
 
 
 class ReActAgent:
-    """Shows one observation a turn and reads one command, of text environments such as ALFWorld.
+    r"""Shows one observation a turn and reads one command, of text environments such as ALFWorld.
 
     format: "plain": the generated text is the command (a small model trained from scratch);
       "react": `REASON: …` and `ACTION: …` lines (AgentPRM's style).
@@ -24,14 +24,14 @@ class ReActAgent:
 
     >>> agent = ReActAgent(format="react", think=True, admissible=False, reminder=True, inventory=False,
     ...                    several="last", lower=True, keep=None, system_prompt=None)
-    >>> agent.parse("REASON: cold food lies there.\\nACTION: Open fridge 1").command
+    >>> agent.parse("REASON: cold food lies there.\nACTION: Open fridge 1").command
     'open fridge 1'
     """
 
     def __init__(
         self,
         *,
-        format: Literal["plain", "react"],  # noqa: A002  the key of the YAML
+        format: Literal["plain", "react"],  # the key of the YAML
         think: bool,
         admissible: bool,
         reminder: bool,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from agentexp.advantages import Estimator, advantages
@@ -77,6 +79,7 @@ class Loop:
         self.estimator, self.min_abs_advantage, self.weighting = advantage, min_abs_advantage, weighting
         self.epochs, self.minibatch, self.max_kl = epochs, minibatch, max_kl
         self.old_logps, self.shuffle_advantages = old_logps, shuffle_advantages
+        self.progress: Callable[[str, int, int], None] | None = None  # set by `run`, to show how far a collection is
 
     def iterate(self, i: int) -> Iteration:
         """One pass of the outer loop (Algorithm 1, lines 2-9)."""
@@ -86,14 +89,22 @@ class Loop:
             temperature=self.temperature,
             seed=seed_for(self.seed, "loop", "rollouts", i),
             enough=self.enough,
+            progress=None if self.progress is None else partial(self.progress, "playing"),
         )
         judged, counts = self.judge(played.groups, i)                          # line 5: eq. (3)
         samples = [s for trajectory, a in judged for s in to_samples(trajectory, a)]
         metrics = self.improve(samples, i)                                     # lines 7-9: eq. (5), (9)
         self.policy.refresh()
         trajectories = tuple(t for g in played.groups for t in g.trajectories)
+        clock = {name: value for name, value in played.stats.items() if name.endswith("seconds")}
+        stats = {name: value for name, value in played.stats.items() if name not in clock}
         return Iteration(
-            metrics={**_named("rollout", {**outcomes(trajectories), **played.stats}), **_named("group", counts), **_named("train", metrics)},
+            metrics={
+                **_named("rollout", {**outcomes(trajectories), **stats}),
+                **_named("group", counts),
+                **_named("train", metrics),
+                **_named("time", clock),
+            },
             trajectories=trajectories,
         )
 
@@ -152,6 +163,10 @@ class Loop:
             Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=old, advantage=s.advantage, origin=s.origin)
             for s, old in zip(samples, computed, strict=True)
         ]
+
+    def export(self, folder: Path) -> None:
+        """Write the model as it is now, as an ordinary folder."""
+        self.learner.model.save(folder)
 
     def state_dict(self) -> dict[str, Any]:
         return {"learner": self.learner.state_dict(), "tasks": self.tasks.state_dict(), "policy_version": self.policy.version}

@@ -66,7 +66,8 @@ def find(factory: str) -> Any:
 
 def die_with_parent(lifeline: int) -> None:
     """End this process group once the parent's end of `lifeline` closes, as it does when the parent
-    ends in whatever way. Linux does so while Python hangs in foreign code too; elsewhere a thread does."""
+    ends in whatever way. Linux does so while Python hangs in foreign code too; elsewhere a thread does.
+    """
     try:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
@@ -95,7 +96,7 @@ def serve(channel: Connection) -> None:
             channel.send((True, result))
         except AgentexpError as error:
             channel.send((False, error))
-        except Exception as error:  # noqa: BLE001  whatever an environment raises is told to the parent
+        except Exception as error:  # whatever an environment raises is told to the parent
             channel.send((False, f"{type(error).__name__}: {error}"))
 
 

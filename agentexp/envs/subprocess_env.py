@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -54,6 +55,7 @@ class SubprocessEnv:
         self.python = python
         self._idle: list[_Child] = []
         self._lock = threading.Lock()
+        weakref.finalize(self, _kill_all, self._idle, self._lock)  # also when the interpreter ends
         self._described: tuple[str, dict[str, str]] | None = None
 
     @property
@@ -82,10 +84,7 @@ class SubprocessEnv:
 
     def close(self) -> None:
         """End the idle children."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for child in idle:
-            child.kill()
+        _kill_all(self._idle, self._lock)
 
     def give_back(self, child: _Child) -> None:
         """Keep a child whose session closed cleanly."""
@@ -187,7 +186,7 @@ class _Child:
         root = str(Path(__file__).parents[2])
         path = [root] if python else [entry or str(Path.cwd()) for entry in sys.path]
         try:
-            self.process = subprocess.Popen(  # noqa: S603  our own module
+            self.process = subprocess.Popen(  # our own module
                 [python or sys.executable, "-m", "agentexp.envs.subprocess_child", str(theirs.fileno()), str(lifeline)],
                 pass_fds=(theirs.fileno(), lifeline),
                 stdin=subprocess.DEVNULL,
@@ -199,7 +198,10 @@ class _Child:
         except OSError as error:
             os.close(self._lifeline)
             ours.close()
-            raise EnvironmentFailure(f"the interpreter {python or sys.executable} cannot be started: {error}") from error
+            self._output.close()
+            raise EnvironmentFailure(
+                f"the interpreter {python or sys.executable} cannot be started: {error}"
+            ) from error
         finally:
             theirs.close()
             os.close(lifeline)
@@ -233,13 +235,24 @@ class _Child:
         if not self._channel.closed:
             self._channel.close()
             os.close(self._lifeline)
+            self._output.close()
 
     def _obituary(self, what: str) -> str:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=1.0)
+        said = f"; its last words: {words}" if (words := self._last_words()) else ""
         self.kill()
         status = self.process.returncode
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return f"the environment process {self.process.pid} {how} in {what}{said}"
+
+    def _last_words(self) -> str:
         size = os.fstat(self._output.fileno()).st_size
-        words = os.pread(self._output.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode(errors="replace").strip()
-        return f"the environment process {self.process.pid} {how} in {what}" + (f"; its last words: {words}" if words else "")
+        tail = os.pread(self._output.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS))
+        return tail.decode(errors="replace").strip()
+
+
+def _kill_all(children: list[_Child], lock: threading.Lock) -> None:
+    with lock:
+        while children:
+            children.pop().kill()

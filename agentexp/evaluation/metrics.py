@@ -13,7 +13,7 @@ from typing import Any
 
 from agentexp.seeding import seed_for
 from agentexp.stats import Estimate, bootstrap, pass_hat_k, wilson
-from agentexp.types import Group, StopReason, Trajectory
+from agentexp.types import Group, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,13 +43,14 @@ class Evaluated:
     wall_s: float
 
     @property
+    def word(self) -> str:
+        """The decoding as a name for files and metrics."""
+        return "greedy" if self.temperature == 0 else "sampled"
+
+    @property
     def decoding(self) -> str:
         """The decoding in words."""
         return "greedy" if self.temperature == 0 else f"sampled at temperature {self.temperature:g}"
-
-    @property
-    def env_errors(self) -> int:
-        return self.stops.get(StopReason.ENV_ERROR.value, 0)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the trajectories."""

@@ -76,5 +76,6 @@ def _bars(axes: Any, result: Mapping[str, Any]) -> None:
     axes.set_xticks(range(len(decodings)), ["sampled" if d == "success" else d for d in decodings])
     axes.set_xlim(-0.6, len(decodings) - 0.4)
     axes.set_ylim(0, max(0.1, top * 1.3))
+    axes.set_yticks([t for t in axes.get_yticks() if t <= 1.0])
     axes.set_title(f"{result['games']} games", fontsize=8, color=GREY, loc="right")
     axes.legend(fontsize=7.5, frameon=False, loc="upper left", ncols=2)

@@ -33,9 +33,9 @@ def evaluate_only(
             write_json(folder.provenance, provenance(config, manifest["environment"]))
             started = time.monotonic()
             found = evaluation.full(display.progress)
-            for decoding, measured in found.items():
-                make_folder(folder.trajectories)
-                write_trajectories(folder.trajectories / f"evaluation-{decoding}.parquet", measured.trajectories)
+            make_folder(folder.trajectories)
+            for measured in found.values():
+                write_trajectories(folder.trajectories / f"evaluation-{measured.word}.parquet", measured.trajectories)
             main = found["success"]
             result = {
                 "name": name,

@@ -20,7 +20,8 @@ from agentexp.types import Message
 class Frame:
     """What an append-only template puts around a user message that follows an answer: `before`
     closes the answer's turn, `after` ends with the generation prompt. trims: contents lose their
-    surrounding white space."""
+    surrounding white space.
+    """
 
     before: str
     after: str
@@ -56,7 +57,7 @@ def prints_only(template: str) -> bool:
     False
     """
     try:
-        return _prints_only(Environment().parse(template))  # noqa: S701  parsed, never rendered
+        return _prints_only(Environment().parse(template))  # parsed, never rendered
     except TemplateError:
         return False
 

@@ -118,7 +118,8 @@ class Rollouts:
         progress: Callable[[int, int], None] | None = None,
     ) -> Collection:
         """Play every task `rollouts_per_task` times; rollout k of a task has the seed
-        `seed_for(seed, task.id, k)`. Without `enough` nothing is cut."""
+        `seed_for(seed, task.id, k)`. Without `enough` nothing is cut.
+        """
         order = _Order(tuple(tasks), rollouts_per_task, temperature, seed, enough, progress)
         order.check()
         began, forward = perf_counter(), _model_seconds(self.policy)
@@ -241,7 +242,7 @@ class _Play:
 
     def advance(self, slot: _Slot, answer: object) -> None:
         """Send (or throw) an answer into an episode; take what it wants next, or its trajectory."""
-        assert slot.steps is not None  # noqa: S101
+        assert slot.steps is not None
         try:
             slot.wants = slot.steps.throw(answer) if isinstance(answer, Exception) else slot.steps.send(answer)
         except StopIteration as end:
@@ -280,7 +281,7 @@ class _Play:
         self.dead.append(str(errors[-1]))
         # Single rollouts (an evaluation) cannot be compared within a group: their failures stay in
         # the denominator, and only an environment that never once worked ends the collection.
-        if len(self.dead) >= self.rollouts.max_dead_groups and (needed == 2 or not any(self.scored)):  # noqa: PLR2004
+        if len(self.dead) >= self.rollouts.max_dead_groups and (needed == 2 or not any(self.scored)):
             raise RolloutError(
                 f"{len(self.dead)} groups have fewer than {needed} scored rollouts because the environment failed "
                 f"(max_dead_groups={self.rollouts.max_dead_groups}). It said last: {self.dead[-1]}"

@@ -21,7 +21,8 @@ def demonstrate(
     max_turns: int,
 ) -> Trajectory:
     """One episode of the expert. Its completions are "scripted": ids of the written command and
-    the end of turn, no log-probs; `deliberate` marks which were not random moves."""
+    the end of turn, no log-probs; `deliberate` marks which were not random moves.
+    """
     if not isinstance(environment, Teaches):
         raise ConfigError(
             f"environment {environment.name!r} brings no expert (a method `expert(task, seed, noise)`); "

@@ -36,7 +36,8 @@ class Hung(EnvironmentFailure):
 @dataclass(frozen=True, slots=True)
 class EnvCall:
     """A call of the environment. `late` frees what the call holds, on the thread where it ran,
-    should it end after its deadline, when nobody wants the result (or failure) any more."""
+    should it end after its deadline, when nobody wants the result (or failure) any more.
+    """
 
     run: Callable[[], Any]
     late: Callable[[Any], None] | None = None
@@ -73,7 +74,8 @@ def episode(
     temperature: float,
 ) -> Episode:
     """Play `task` once. `start_seed` opens the session (the rollouts of a group share it, so that
-    they start alike); turn t is sampled with `seed_for(seed, t)`."""
+    they start alike); turn t is sampled with `seed_for(seed, t)`.
+    """
     name = episode_name(task, sample)
     conversation = chat.open()
     session: Session | None = None
@@ -144,13 +146,15 @@ def episode(
         session = None
         return trajectory(stop, outcome)
     except Cancelled:
-        session = yield from _close(session)
+        yield from _close(session)
+        session = None
         return trajectory(StopReason.CANCELLED)
     except Hung as failure:
         session = None  # closed by `late`, if the call ever returns
         return trajectory(StopReason.ENV_ERROR, error=f"{name}, turn {len(turns)}: {failure}")
     except EnvironmentFailure as failure:
-        session = yield from _close(session)
+        yield from _close(session)
+        session = None
         return trajectory(StopReason.ENV_ERROR, error=f"{name}, turn {len(turns)}: {failure}")
     finally:
         if session is not None:  # the generator was dropped, or an error of ours goes up

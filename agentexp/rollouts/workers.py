@@ -74,7 +74,7 @@ def _run(call: EnvCall) -> Any:
         return call.run()
     except EnvironmentFailure as failure:
         return failure
-    except Exception as error:  # noqa: BLE001  whatever an environment raises is its failure
+    except Exception as error:  # whatever an environment raises is its failure
         return EnvironmentFailure(f"the environment raised {type(error).__name__}: {error}")
 
 

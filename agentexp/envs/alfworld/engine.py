@@ -7,7 +7,7 @@ and `tests/real` play both side by side. Surprises of the original are kept and 
 from __future__ import annotations
 
 from agentexp.envs.alfworld.facts import Facts
-from agentexp.envs.alfworld.games import TOOLS, Game, Move
+from agentexp.envs.alfworld.games import Game, Move
 
 REFUSED = "Nothing happens."
 CHANGES = {  # action -> the state it gives, the state it takes
@@ -84,7 +84,7 @@ class Engine:
     def _local_moves(self) -> list[Move]:
         game, held, move = self.game, self.held, self.game.move
         moves = [move("look"), move("inventory")]
-        if "help" in game.grammar.actions:
+        if game.rules.help:
             moves.append(move("help"))
         for receptacle in game.receptacles_at.get(self.location, ()):
             moves.append(move("examinereceptacle", "", receptacle))
@@ -99,7 +99,7 @@ class Engine:
             if held is not None:
                 if not shut and game.fits(held, receptacle):
                     moves.append(move("putobject", held, receptacle))
-                for verb, tools in TOOLS.items():  # quirk: a closed appliance works as well
+                for verb, tools in game.rules.tools.items():  # quirk: a closed appliance works as well
                     if held in game.able[verb] and game.receptacle_types[receptacle] & tools:
                         moves.append(move(verb + "object", held, receptacle))
         if held is not None:  # quirk: only what is held can be examined

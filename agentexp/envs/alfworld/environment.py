@@ -238,13 +238,24 @@ def games_folder(data: str | None) -> Path:
 
 
 def find_games(folder: Path, split: str) -> list[Path]:
-    """The playable games of a split, sorted: no sliced objects, no movable receptacles, as upstream."""
+    """The playable games of a split, sorted; as upstream, without sliced objects, movable receptacles
+    and games marked unsolvable."""
     root = folder / RELEASE / split if (folder / RELEASE).is_dir() else folder / split
     return [
         path
         for path in sorted(root.glob("*/*/game.tw-pddl"))
-        if "movable" not in str(path) and "Sliced" not in str(path)
+        if not any(word in path.parent.parent.name for word in ("movable", "Sliced")) and _solvable(path)
     ]
+
+
+def _solvable(path: Path) -> bool:
+    """False where the file says so; its last key says it, so the rest is not read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            return re.search(rb'"solvable":\s*false', file.read()) is None
+    except OSError:
+        return True  # loading it tells what is wrong
 
 
 def kind_of_folder(name: str) -> str:

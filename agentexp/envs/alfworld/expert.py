@@ -79,6 +79,8 @@ class Searcher:
     def act(self, observation: str, admissible: Sequence[str]) -> tuple[str, bool]:
         """(command, deliberate) after an observation."""
         self._read(observation)
+        if not self.receptacles:  # it begins in front of something, from where the room is not told
+            self.receptacles = [c[6:] for c in admissible if c.startswith("go to ")]
         random_move = self.rng.random() < self.noise
         self.command = self.rng.choice(admissible) if random_move else self._plan(set(admissible))
         return self.command, not random_move
@@ -87,7 +89,8 @@ class Searcher:
     def _read(self, text: str) -> None:
         if self.command is None:
             found = _SEEN.search(text.partition("Your task is")[0])
-            self.receptacles = _ENTITY.findall(found.group(1)) if found else []
+            middle = found and "middle of a room" in text
+            self.receptacles = _ENTITY.findall(found.group(1)) if found and middle else []
             return
         if text.startswith("Nothing happens"):
             return
@@ -197,6 +200,8 @@ class Searcher:
         if self.here in todo and f"open {self.here}" in can:
             return f"open {self.here}"
         elsewhere = [r for r in todo if r != self.here] or todo
+        if not elsewhere:
+            return self.rng.choice(sorted(can))
         if self.rng.random() < self.explore:
             where = self.rng.choice(elsewhere)
         else:

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from agentexp.envs.alfworld.domain import read_domain
 from agentexp.envs.alfworld.facts import Relation, Row
 from agentexp.envs.alfworld.grammar import Grammar, parse_grammar
+from agentexp.envs.alfworld.rules import domain_text
 from agentexp.errors import DataError
 
 FLUENTS = (  # predicates that actions change, with the negated one that a text rule asks for
     "atlocation inreceptacle not_inreceptacle objectatlocation opened holds holdsany "
     "isclean ishot iscool istoggled issliced"
 ).split()
-TOOLS = {"clean": {"sinktype", "sinkbasintype"}, "heat": {"microwavetype"}, "cool": {"fridgetype"}}
 KINDS = {
     "pick_and_place_simple": "pick",
     "look_at_obj_in_light": "look",
@@ -67,8 +68,9 @@ class Goal:
 class Game:
     """The static part of a game."""
 
-    def __init__(self, *, problem: str, grammar: str, source: str = "generated") -> None:
+    def __init__(self, *, domain: str, problem: str, grammar: str, source: str = "generated") -> None:
         self.source = source
+        self.rules = read_domain(domain)
         self.grammar, self.task = parse_grammar(grammar)
         init, goal = split_problem(problem)
         self._build(init, read_goal(goal))
@@ -78,6 +80,7 @@ class Game:
         """A game from facts in memory (the generator's way), without any text to parse."""
         game = cls.__new__(cls)
         game.source, game.grammar, game.task = "generated", grammar, task
+        game.rules = read_domain(domain_text())
         game._build({p: set(rows) for p, rows in facts.items()}, goal)
         return game
 
@@ -94,9 +97,11 @@ class Game:
         if missing:
             raise DataError(f"Game file {path} is corrupt: it lacks {', '.join(missing)}. Download it again.")
         try:
-            return cls(problem=data["pddl_problem"], grammar=data["grammar"], source=str(path))
+            return cls(
+                domain=data["pddl_domain"], problem=data["pddl_problem"], grammar=data["grammar"], source=str(path)
+            )
         except DataError as error:
-            raise DataError(f"Game file {path} is corrupt: {error}") from error
+            raise DataError(f"Game file {path} cannot be played: {error}") from error
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"Game file {path} is corrupt: {type(error).__name__} {error}") from error
 
@@ -234,6 +239,10 @@ class Game:
         return any(count[r] >= self.goal.count for r in self.goal_receptacles)
 
 
+_GOAL_WORDS = frozenset(
+    "objecttype receptacletype inreceptacle istoggled toggleable receptacleatlocation atlocation holds "
+    "isclean ishot iscool issliced cleanable heatable coolable sliceable".split()
+)
 _VARIABLES = {"sliceobject": ("co", "ko")}
 _ABILITIES = ("openable", "pickupable", "toggleable", "sliceable", "cleanable", "heatable", "coolable")
 
@@ -245,9 +254,11 @@ def _types(rows: Iterable[Row]) -> dict[str, set[str]]:
     return types
 
 
-def split_problem(problem: str) -> tuple[dict[str, set[Row]], list[tuple[str, Row]]]:
-    """The initial facts and the atoms of the goal, lower-cased."""
+def split_problem(problem: str) -> tuple[dict[str, set[Row]], str]:
+    """The initial facts, and the text of the goal; all in lower case, as the real engine reads it."""
     text = problem.lower()
+    if ";" in text:
+        text = re.sub(r";[^\n]*", "", text)
     start, stop = text.find("(:init"), text.find("(:goal")
     if start < 0 or stop < start:
         raise DataError("its problem has no (:init …) followed by a (:goal …); the file was cut short")
@@ -256,25 +267,33 @@ def split_problem(problem: str) -> tuple[dict[str, set[Row]], list[tuple[str, Ro
         init[predicate].add(tuple(entities.split()))
     for costs in ("total-cost", "distance"):  # not facts
         init.pop(costs, None)
-    return init, [(p, tuple(v.split())) for p, v in _FACT.findall(text[stop:])]
+    return init, text[stop:]
 
 
-def read_goal(atoms: list[tuple[str, Row]]) -> Goal:
-    """Recognise the goal of one of the six task types."""
+def read_goal(text: str) -> Goal:
+    """Recognise the goal of one of the six task types, of sliced objects too; refuse any other."""
+    if text.count("(") > text.count(")"):
+        raise DataError("its goal has unbalanced brackets; the file was cut short")
+    if found := re.search(r"\((forall|or|imply|when)\b|\(not\s*\(\s*\w+", text):
+        raise DataError(f"its goal uses {found.group(0)!r}, which this engine does not read; use engine: textworld")
+    atoms = [(p, tuple(v.split())) for p, v in _FACT.findall(text)]
+    if unknown := sorted({p for p, _ in atoms} - _GOAL_WORDS):
+        raise DataError(f"its goal uses {unknown[0]!r}, which this engine does not read; use engine: textworld")
     predicates = {p for p, _ in atoms}
     lamp_variables = {row[0] for p, row in atoms if p == "istoggled"}
     types = [row for p, row in atoms if p == "objecttype"]
     wanted = [kind for variable, kind in types if variable not in lamp_variables]
     lamps = [kind for variable, kind in types if variable in lamp_variables]
     receptacles = [row[1] for p, row in atoms if p == "receptacletype"]
-    if not wanted or not (receptacles or lamps):
-        raise DataError("its goal names no object type, or neither a receptacle nor a lamp")
+    states = tuple(sorted(predicates & {"isclean", "ishot", "iscool", "issliced"}))
+    if len(set(wanted)) != 1 or len(set(receptacles or lamps)) != 1 or (lamps and (states or receptacles)):
+        raise DataError("its goal is not of the six task types, which this engine reads; use engine: textworld")
     return Goal(
         object_type=wanted[0],
         receptacle_type=receptacles[0] if receptacles else None,
         lamp_type=lamps[0] if lamps else None,
         count=1 if lamps else sum(p == "inreceptacle" for p, _ in atoms),
-        states=tuple(sorted(predicates & {"isclean", "ishot", "iscool", "issliced"})),
+        states=states,
         abilities=tuple(sorted(predicates & {"cleanable", "heatable", "coolable", "sliceable"})),
     )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agentexp.envs.alfworld.facts import Row
 from agentexp.envs.alfworld.games import Game, Goal
-from agentexp.envs.alfworld.grammar import parse_grammar
+from agentexp.envs.alfworld.grammar import Grammar, parse_grammar
 from agentexp.envs.alfworld.rooms import Receptacle, Room, fresh, make_room
 from agentexp.envs.alfworld.rules import domain_text, grammar_text
 from agentexp.envs.alfworld.tables import ABILITIES, CONTAINS, FIXED, PLACES
@@ -98,14 +98,22 @@ def make_spec(split: str, number: int) -> Spec:
     task = TASK_TYPES[kind]
     while True:
         room = make_room(rng.choice(task.rooms), rng.randrange(first, last))
-        if kind == "look" and not _lamp_spots(room)[0]:
-            continue
-        goals = [(o, r) for o in sorted(room.objects) for r in _targets(kind, room, o)]
+        goals = _goals(kind, room.kind, room.number)
         if goals:
-            item = rng.choice(sorted({o for o, _ in goals}))
-            receptacle = rng.choice([r for o, r in goals if o == item])
+            item = rng.choice(sorted(goals))
+            receptacle = rng.choice(goals[item])
             wording = rng.choice(task.wordings).format(o=item, r=receptacle)
             return Spec(kind, room, item, receptacle, wording, seed)
+
+
+@lru_cache(maxsize=16384)
+def _goals(kind: str, room_kind: str, number: int) -> dict[str, list[str]]:
+    """What a task of this type may ask for in a room: object, and the receptacles for it."""
+    room = make_room(room_kind, number)
+    if kind == "look" and not _lamp_spots(room)[0]:
+        return {}
+    goals = {item: _targets(kind, room, item) for item in room.objects}
+    return {item: receptacles for item, receptacles in goals.items() if receptacles}
 
 
 def _targets(kind: str, room: Room, item: str) -> list[str]:
@@ -126,9 +134,13 @@ def _targets(kind: str, room: Room, item: str) -> list[str]:
 def make_game(split: str, number: int) -> Game:
     """Game `number` of a split, ready to play."""
     spec = make_spec(split, number)
-    goal = goal_of(spec)
-    grammar, task = parse_grammar(grammar_text(f"Your task is to: {spec.instruction}"))
-    return Game.of_facts(facts=place(spec), goal=goal, grammar=grammar, task=task)
+    task = f"Your task is to: {spec.instruction}"
+    return Game.of_facts(facts=place(spec), goal=goal_of(spec), grammar=_grammar(), task=task)
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> Grammar:
+    return parse_grammar(grammar_text("Your task is to: ?"))[0]
 
 
 def goal_of(spec: Spec) -> Goal:

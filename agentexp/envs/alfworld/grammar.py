@@ -122,7 +122,8 @@ def parse_grammar(text: str) -> tuple[Grammar, str]:
     task = _TASK.search(text)
     if task is None:
         raise DataError('Grammar has no "task" rule, which words the goal ("Your task is to: ...")')
-    return _parse(text[: task.start(2)] + '""' + text[task.end(2) :]), json.loads(task.group(2), strict=False)
+    wording = _plain(json.loads(task.group(2), strict=False).lstrip())
+    return _parse(text[: task.start(2)] + '""' + text[task.end(2) :]), wording
 
 
 @lru_cache(maxsize=16)
@@ -136,7 +137,7 @@ def _parse(text: str) -> Grammar:
             raise DataError(f"Grammar block is not JSON: {error}") from error
         for name, alternatives in entries.items():  # a later block replaces a rule of the same name
             rules[name] = tuple(
-                Alternative(parse_query(a.get("condition", "")), parse_body(a["rhs"].lstrip(" "))) for a in alternatives
+                Alternative(parse_query(a.get("condition", "")), parse_body(a["rhs"])) for a in alternatives
             )
     actions = {
         name.lower(): ActionText(tuple(_template(parse_body(template))), feedback.strip("#"))
@@ -171,10 +172,10 @@ def parse_body(text: str) -> tuple[Node, ...]:
     (Phrase(parts=((False, 'r'),)), Text(text='. '), Call(rule='more'))
     """
     nodes: list[Node] = []
-    at = 0
+    at = len(text) - len(text.lstrip())  # quirk: the real parser skips white space before the first word
     for found in _PIECE.finditer(text):
         if found.start() > at:
-            nodes.append(Text(text[at : found.start()]))
+            nodes.append(Text(_plain(text[at : found.start()])))
         at = found.end()
         call, each, phrase = found.groups()
         if call:
@@ -187,8 +188,13 @@ def parse_body(text: str) -> tuple[Node, ...]:
         else:
             nodes.append(_phrase(phrase))
     if at < len(text):
-        nodes.append(Text(text[at:]))
+        nodes.append(Text(_plain(text[at:])))
     return tuple(nodes)
+
+
+def _plain(text: str) -> str:
+    """Words as the real parser reads them: quotation marks only mark words, `\\n` is a new line."""
+    return text.replace("\\n", "\n").replace('"', "")
 
 
 def _template(nodes: tuple[Node, ...]) -> Iterator[tuple[bool, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from agentexp.envs.alfworld.tables import CONTAINS, OBJECTS, OPENABLE, PLACES, RECEPTACLES
 from agentexp.seeding import seed_for
@@ -25,7 +25,7 @@ class Receptacle:
     door: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Room:
     """What stays when objects move: the furniture, and which objects live here how many at a time."""
 
@@ -35,16 +35,24 @@ class Room:
     objects: dict[str, float]  # object kind -> mean number
     start: str  # location of the agent
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of receptacle that stand here, sorted."""
         return tuple(sorted({r.kind for r in self.receptacles}))
 
     def spots(self, item: str) -> tuple[list[Receptacle], list[float]]:
         """Where an object may lie, and how likely it is to be found there."""
-        usual = PLACES.get(item, {})
-        spots = [r for r in self.receptacles if item in CONTAINS.get(r.kind, ()) or usual.get(r.kind, 0) >= 10]
-        return spots, [usual.get(r.kind, 0.0) + 0.3 for r in spots]
+        return self._spots[item]
+
+    @cached_property
+    def _spots(self) -> dict[str, tuple[list[Receptacle], list[float]]]:
+        found = {}
+        for item in self.objects:
+            usual = PLACES.get(item, {})
+            kinds = {k for k in self.kinds if item in CONTAINS.get(k, ()) or usual.get(k, 0) >= 10}
+            spots = [r for r in self.receptacles if r.kind in kinds]
+            found[item] = (spots, [usual.get(r.kind, 0.0) + 0.3 for r in spots])
+        return found
 
 
 def fresh(rng: random.Random, kind: str, taken: set[str]) -> str:

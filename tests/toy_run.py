@@ -1,6 +1,6 @@
 """A run with toy parts: a world of coin games, a two-weight torch policy, an algorithm that learns it.
 
-    python tests/toy.py OUTPUT_DIR [--die-at N] [--iterations N]
+    python tests/toy_run.py OUTPUT_DIR [--die-at N] [--iterations N]
 
 `--die-at N` kills the process without any goodbye inside the N-th call of iterate.
 """
@@ -16,12 +16,25 @@ from typing import Any
 
 import torch
 
+from agentexp import run as run_module
 from agentexp.evaluation.evaluate import Evaluation
 from agentexp.rollouts.collect import Collection
 from agentexp.run import Run
 from agentexp.seeding import seed_for
 from agentexp.tracking import NoTracker, Tracker
-from agentexp.types import Action, Completion, Group, Iteration, Message, Outcome, Step, StopReason, Task, Trajectory, Turn
+from agentexp.types import (
+    Action,
+    Completion,
+    Group,
+    Iteration,
+    Message,
+    Outcome,
+    Step,
+    StopReason,
+    Task,
+    Trajectory,
+    Turn,
+)
 
 
 class ToyWorld:
@@ -34,7 +47,9 @@ class ToyWorld:
 
     def tasks(self, split: str) -> Sequence[Task]:
         return [
-            Task(id=f"{split}/{i}", env="toy", split=split, instruction=f"win game {i}", kind="odd" if i % 2 else "even")
+            Task(
+                id=f"{split}/{i}", env="toy", split=split, instruction=f"win game {i}", kind="odd" if i % 2 else "even"
+            )
             for i in range(self.games)
         ]
 
@@ -75,13 +90,15 @@ class ToyRollouts:
         return Collection(groups=tuple(groups), stats={})
 
 
-def episode(task: Task, sample: int, seed: int, won: bool, logprob: float = -0.5) -> Trajectory:  # noqa: FBT001
+def episode(task: Task, sample: int, seed: int, won: bool, logprob: float = -0.5) -> Trajectory:
     """A one-turn episode."""
     turn = Turn(
         prompt_ids=(3, 4),
         completion=Completion(ids=(7, 1), logprobs=(logprob, -0.25), text="heads", finish="stop", policy_version=0),
         action=Action(text="heads", command="heads"),
-        step=Step(observation="You win." if won else "You lose.", reward=float(won), done=True, info={"refused": not won}),
+        step=Step(
+            observation="You win." if won else "You lose.", reward=float(won), done=True, info={"refused": not won}
+        ),
         messages=(Message(role="user", content="Call it."),),
     )
     outcome = Outcome(reward=float(won), success=won)
@@ -99,7 +116,9 @@ class ToyAlgorithm:
         self.progress: Callable[[str, int, int], None] | None = None
 
     def iterate(self, i: int) -> Iteration:
-        tasks = [Task(id=f"train/{(self.cursor + n) % 97}", env="toy", split="train", instruction="win") for n in range(8)]
+        tasks = [
+            Task(id=f"train/{(self.cursor + n) % 97}", env="toy", split="train", instruction="win") for n in range(8)
+        ]
         self.cursor += 8
         played = self.rollouts.collect(tasks, rollouts_per_task=4, temperature=1.0, seed=seed_for(self.seed, "toy", i))
         if self.die_at is not None and i + 1 == self.die_at:
@@ -180,9 +199,7 @@ if __name__ == "__main__":
     parser.add_argument("--forget", choices=["random", "optimizer"])
     given = parser.parse_args()
     if given.forget == "optimizer":  # negative control: a resume that loses state must be seen
-        ToyAlgorithm.load_state_dict = lambda self, state: self.weights.data.copy_(state["weights"])  # type: ignore[method-assign, assignment, return-value]
+        ToyAlgorithm.load_state_dict = lambda self, state: self.weights.data.copy_(state["weights"])  # type: ignore[method-assign, assignment]
     if given.forget == "random":
-        import agentexp.run
-
-        agentexp.run.set_random_state = lambda state: None
+        run_module.set_random_state = lambda state: None  # type: ignore[attr-defined]
     toy_run(given.output_dir, die_at=given.die_at, iterations=given.iterations)

@@ -1,0 +1,106 @@
+"""The composition root: a composed configuration becomes the parts of a run. First all of it is bound
+and type-checked; only then is anything heavy imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentexp.building import Binder, Bound, build
+from agentexp.cli.compose import Composed
+from agentexp.errors import ConfigError, nearest
+
+# section of the configuration -> (name under which the part is injected, what it must be), in the order of building
+SECTIONS: dict[str, tuple[str, str | None]] = {
+    "environment": ("environment", "agentexp.envs.base.Environment"),
+    "agent": ("agent", "agentexp.agents.base.Agent"),
+    "hardware": ("hardware", "agentexp.hardware.Hardware"),
+    "model": ("model", "agentexp.learning.model.Model"),
+    "policy": ("policy", "agentexp.policies.base.Policy"),
+    "rollout": ("rollouts", "agentexp.rollouts.collect.Rollouts"),
+    "evaluation": ("evaluation", "agentexp.evaluation.evaluate.Evaluation"),
+    "warm_start": ("warm_start", "agentexp.run.Algorithm"),
+    "algorithm": ("algorithm", "agentexp.run.Algorithm"),
+    "tracking": ("tracker", "agentexp.tracking.Tracker"),
+    "run": ("run", "agentexp.run.Run"),
+}
+OPTIONAL = {"warm_start"}
+PLAIN: dict[str, tuple[type, ...]] = {
+    "name": (str,),
+    "seed": (int,),
+    "output_root": (str,),
+    "output_dir": (str, type(None)),
+    "plugins": (list,),
+}
+INJECTED = frozenset({"name", "seed", "output_dir", "chat", *(part for part, _ in SECTIONS.values())})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A configuration that fits: every section bound, nothing built."""
+
+    sections: Mapping[str, Bound]
+    name: str
+    seed: int
+    output_dir: Path
+    config: Mapping[str, Any]  # as the run folder records it: without places
+
+
+def bind(composed: Composed, output_dir: Path) -> Recipe:
+    """Check everything against the constructors' signatures. One ConfigError names all that is wrong."""
+    config, where = composed.config, composed.origins.where
+    binder = Binder(parts=INJECTED, packages=composed.plugins, where=where)
+    _check_top(config, composed, binder)
+    sections: dict[str, Bound] = {}
+    for section, (_, wanted) in SECTIONS.items():
+        node = config.get(section)
+        unused = section == "warm_start" and not _warm_iterations(config)
+        if section not in config and section not in OPTIONAL:
+            binder.problems.append(f"{section} is missing; choose an option of the group: {section}=OPTION")
+        elif node is not None or section not in OPTIONAL:
+            bound = binder.bind(node, section, wanted)
+            if bound is not None and not unused:
+                sections[section] = bound
+    binder.finish()
+    recorded = {k: v for k, v in config.items() if k not in {"output_root", "output_dir"}}
+    return Recipe(sections=sections, name=config["name"], seed=config["seed"], output_dir=output_dir, config=recorded)
+
+
+def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
+    """Build every part, in order, each with the parts before it. without: sections to leave out (None)."""
+    parts: dict[str, Any] = {"name": recipe.name, "seed": recipe.seed, "output_dir": str(recipe.output_dir)}
+    for section, (part, _) in SECTIONS.items():
+        bound = None if section in without else recipe.sections.get(section)
+        absent = [n for n in bound.injected if n not in parts] if bound else []
+        if absent:
+            before = ", ".join(parts)
+            raise ConfigError(f"{section} asks for {', '.join(absent)}, built after it; built before it are {before}")
+        parts[part] = build(bound, parts) if bound else None
+        if section == "model":
+            from agentexp.policies.chat import Chat
+
+            parts["chat"] = Chat(tokenizer=parts["model"].tokenizer)
+    return parts
+
+
+def _warm_iterations(config: Mapping[str, Any]) -> bool:
+    run = config.get("run")
+    return bool(isinstance(run, Mapping) and run.get("warm_start_iterations"))
+
+
+def _check_top(config: Mapping[str, Any], composed: Composed, binder: Binder) -> None:
+    known = [*PLAIN, *SECTIONS]
+    where = composed.origins.where
+    for key in config:
+        if key not in known:
+            binder.problems.append(
+                f"{key} ({where(key)}) is no key of config.yaml.{nearest(key, known)} Its keys: {', '.join(known)}"
+            )
+    for key, kinds in PLAIN.items():
+        value = config.get(key)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            names = " | ".join("null" if k is type(None) else k.__name__ for k in kinds)
+            binder.problems.append(f"{key} is {value!r} ({where(key)}), but {names} is needed")

@@ -1,0 +1,213 @@
+"""What every environment must keep. A new one is added to ENVIRONMENTS and has to pass all of it.
+
+Each row: how to make it, the splits it has, the score of doing nothing useful, and whether its
+expert always wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agentexp.envs.alfworld.environment import GeneratedAlfWorld
+from agentexp.envs.base import Environment, Teaches
+from agentexp.envs.subprocess_env import SubprocessEnv
+from agentexp.errors import ConfigError
+from agentexp.policies.chat import Chat
+from agentexp.rollouts.demonstrations import demonstrate
+from agentexp.types import Action, Step
+from tests.doors import Doors
+from tests.toys import CHATML, bytes_tokenizer, react
+
+GENERATED = {"engine": "pure", "admissible": True, "explore": 0.0, "train_games": 50, "valid_games": 20}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An environment under test."""
+
+    make: Callable[[], Any]
+    splits: tuple[str, ...]
+    floor: float
+    ids: dict[str, str]  # split -> sha256 of its task ids, frozen
+
+
+def hosted(factory: str, arguments: dict[str, Any]) -> SubprocessEnv:
+    return SubprocessEnv(factory=factory, arguments=arguments, step_timeout_s=10.0, start_timeout_s=30.0, python=None)
+
+
+DOORS_IDS = {
+    "train": "bcde48f521078b2f",
+    "valid": "c338ea8764b76cb5",
+}
+GENERATED_IDS = {
+    "train": "c5f110502b432912",
+    "valid": "89ef3222ec2ba01a",
+}
+ENVIRONMENTS = {
+    "doors": Row(Doors, ("train", "valid"), 0.0, DOORS_IDS),
+    "doors in a process": Row(lambda: hosted("tests.doors.Doors", {}), ("train", "valid"), 0.0, DOORS_IDS),
+    "generated alfworld": Row(lambda: GeneratedAlfWorld(**GENERATED), ("train", "valid"), 0.0, GENERATED_IDS),  # type: ignore[arg-type]
+    "generated alfworld in a process": Row(
+        lambda: hosted("agentexp.envs.alfworld.environment.GeneratedAlfWorld", GENERATED), ("train", "valid"), 0.0, GENERATED_IDS
+    ),
+}
+GARBAGE = ("", " ", "open", "xyzzy", "думать", "\x00", "a" * 10_000, "{'command': 1}", "__import__('os')")
+
+
+@pytest.fixture(params=list(ENVIRONMENTS))
+def row(request: pytest.FixtureRequest) -> Row:
+    return ENVIRONMENTS[request.param]
+
+
+@pytest.fixture
+def env(row: Row) -> Iterator[Environment]:
+    environment = row.make()
+    yield environment
+    if isinstance(environment, SubprocessEnv):
+        environment.close()
+
+
+def says(command: str) -> Action:
+    return Action(text=command, command=command)
+
+
+def walk(env: Environment, number: int, seed: int, commands: tuple[str, ...]) -> list[Step]:
+    session = env.start(env.tasks("train")[number], seed)
+    steps = [session.first]
+    for command in commands:
+        if not steps[-1].done:
+            steps.append(session.step(says(command)))
+    session.close()
+    return steps
+
+
+def test_same_task_and_seed_same_session(env: Environment) -> None:
+    commands = ("look", "inventory", "open door 9")
+    assert walk(env, 0, 7, commands) == walk(env, 0, 7, commands)
+    assert walk(env, 0, 7, ())[0].observation != walk(env, 1, 7, ())[0].observation  # control: tasks differ
+
+
+def test_step_after_done_raises(env: Environment) -> None:
+    session = env.start(env.tasks("train")[0], 0)
+    won = solve(env, 0)
+    for command in won:
+        step = session.step(says(command))
+    assert step.done
+    with pytest.raises(RuntimeError, match="ended"):
+        session.step(says(won[-1]))
+    assert session.outcome().success
+    session.close()
+
+
+def test_close_twice_is_fine(env: Environment) -> None:
+    session = env.start(env.tasks("train")[0], 0)
+    session.close()
+    session.close()
+
+
+def test_oracle_wins_and_doing_nothing_scores_the_floor(env: Environment, row: Row) -> None:
+    for number in range(6):
+        commands = solve(env, number)
+        session = env.start(env.tasks("train")[number], 0)
+        assert session.outcome().reward == row.floor
+        assert not session.outcome().success
+        for command in commands:
+            step = session.step(says(command))
+        assert step.done
+        assert session.outcome().reward == 1.0
+        session.close()
+
+
+@pytest.mark.parametrize("error", [None, "found no ACTION line"])
+def test_garbage_becomes_an_observation(env: Environment, error: str | None) -> None:
+    session = env.start(env.tasks("train")[0], 0)
+    for text in GARBAGE:
+        action = Action(text=text, command=None, error=error) if error else Action(text=text, command=text or "x")
+        step = session.step(action)
+        assert step.observation
+        assert step.info["refused"] is True
+        assert not step.done
+    session.close()
+
+
+def test_sessions_share_nothing(env: Environment) -> None:
+    """Two sessions of a task: what one does, the other does not see."""
+    alone = walk(env, 0, 0, tuple(solve(env, 0)))
+    one, two = env.start(env.tasks("train")[0], 0), env.start(env.tasks("train")[0], 0)
+    steps = [one.first]
+    for command in solve(env, 0):
+        steps.append(one.step(says(command)))
+    assert steps == alone
+    assert two.first == alone[0]
+    assert not two.outcome().success
+    steps = [two.first, *(two.step(says(command)) for command in solve(env, 0))]
+    assert steps == alone
+    one.close()
+    two.close()
+
+
+def test_tasks_are_named_once_and_picklable(env: Environment, row: Row) -> None:
+    seen: set[str] = set()
+    for split in row.splits:
+        tasks = list(env.tasks(split))
+        ids = [task.id for task in tasks]
+        assert len(set(ids)) == len(ids)
+        assert not seen & set(ids)  # splits are disjoint
+        seen |= set(ids)
+        assert pickle.loads(pickle.dumps(tasks)) == tasks
+        assert all(task.env == env.name and task.split == split and task.instruction for task in tasks)
+        assert list(env.tasks(split)) == tasks
+
+
+def test_unknown_split_names_the_known(env: Environment, row: Row) -> None:
+    with pytest.raises(ConfigError) as error:
+        env.tasks("trian")
+    assert all(split in str(error.value) for split in row.splits)
+
+
+def test_split_ids_are_frozen(env: Environment, row: Row) -> None:
+    """Pitfall 20. A change here changes what results mean: change `version()` with it."""
+    for split in row.splits:
+        assert fingerprint(env, split) == row.ids[split], f"the tasks of {split!r} changed"
+
+
+def test_versions_are_recorded(env: Environment) -> None:
+    version = env.version()
+    assert version
+    assert all(isinstance(key, str) and isinstance(value, str) for key, value in version.items())
+
+
+def test_it_can_be_rolled_out(env: Environment) -> None:
+    from tests.toys import rollouts  # noqa: PLC0415
+
+    collection = rollouts(env, max_turns=3, step_timeout_s=30.0, max_context_tokens=2000).collect(
+        env.tasks("train")[:2], rollouts_per_task=2, temperature=1.0, seed=0
+    )
+    assert collection.stats["scored"] == 4
+    assert collection.stats["env_errors"] == 0
+
+
+def fingerprint(env: Environment, split: str) -> str:
+    text = "\n".join(f"{t.id}\t{t.kind}\t{t.instruction}" for t in env.tasks(split))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def solve(env: Environment, number: int) -> list[str]:
+    """The commands of the environment's expert, played in this process."""
+    teacher: Any = env
+    if isinstance(env, SubprocessEnv):
+        teacher = {"doors": Doors, "alfworld_generated": lambda: GeneratedAlfWorld(**GENERATED)}[env.name]()  # type: ignore[arg-type]
+    assert isinstance(teacher, Teaches)
+    played = demonstrate(
+        environment=teacher, agent=react(), chat=Chat(tokenizer=bytes_tokenizer(CHATML)), task=teacher.tasks("train")[number],  # type: ignore[attr-defined]
+        sample=0, seed=0, noise=0.0, max_turns=100,
+    )  # fmt: skip
+    assert played.outcome is not None
+    assert played.outcome.success
+    return [str(turn.action.command) for turn in played.turns]
