@@ -26,12 +26,12 @@ from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from agentexp.envs.alfworld.engine import Engine  # noqa: E402
-from agentexp.envs.alfworld.expert import Searcher  # noqa: E402
-from agentexp.envs.alfworld.games import Game  # noqa: E402
-from agentexp.envs.alfworld.textworld import TextWorldPlay  # noqa: E402
-from agentexp.errors import DataError  # noqa: E402
-from agentexp.seeding import seed_for  # noqa: E402
+from agentexp.envs.alfworld.engine import Engine
+from agentexp.envs.alfworld.expert import Searcher
+from agentexp.envs.alfworld.games import Game
+from agentexp.envs.alfworld.textworld import TextWorldPlay
+from agentexp.errors import ConfigError, DataError
+from agentexp.seeding import seed_for
 
 T = TypeVar("T")
 Walk = Generator[str, str, None]  # yields commands, is sent the answers
@@ -44,7 +44,7 @@ class Comparison:
     """What was compared, what differed, and how long each engine took."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.counts: Counter[str] = Counter()
         self.verbs: Counter[str] = Counter()
         self.mismatches: list[str] = []
@@ -77,7 +77,11 @@ def compare(path: Path, walks: int, steps: int, seed: int) -> Comparison:
         return engine, engine.reset(), engine.admissible()
 
     opening = out.timed("real load", first_real)
-    engine, told, _ = out.timed("our load", first_ours)
+    try:
+        engine, told, _ = out.timed("our load", first_ours)
+    except DataError as error:  # the real engine plays it and ours does not
+        out.mismatches.append(str(error))
+        return out
     out.same("opening", opening, told, str(path))
     for walk in range(walks + 1):
         if walk:
@@ -233,11 +237,12 @@ def choose(folder: Path, limit: int | None, seed: int) -> list[Path]:
 
 def result(outs: list[Comparison], walks: int) -> dict[str, object]:
     """The line of JSON."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     counts: Counter[str] = Counter()
     verbs: Counter[str] = Counter()
     for out in outs:
-        seconds.update(out.seconds)
+        for name, spent in out.seconds.items():
+            seconds[name] += spent
         counts.update(out.counts)
         verbs.update(out.verbs)
     mean = {name: seconds[name] / max(1, counts[name]) for name in counts}
@@ -266,6 +271,10 @@ def main() -> int:
     files = choose(args.games, args.limit, args.seed)
     if not files:
         parser.error(f"no game.tw-pddl file under {args.games}")
+    try:
+        TextWorldPlay()
+    except ConfigError as error:
+        parser.error(str(error))
     rest = ([args.walks] * len(files), [args.steps] * len(files), [args.seed] * len(files))
     outs: list[Comparison] = []
     with ProcessPoolExecutor(args.jobs) as pool:
@@ -274,7 +283,11 @@ def main() -> int:
             for text in out.mismatches[:3] if sum(len(o.mismatches) for o in outs) < SHOWN else []:
                 print("MISMATCH", text, file=sys.stderr, flush=True)
             if len(outs) % 10 == 0:
-                print(f"{len(outs)}/{len(files)} games {json.dumps(result(outs, args.walks))}", file=sys.stderr, flush=True)
+                print(
+                    f"{len(outs)}/{len(files)} games {json.dumps(result(outs, args.walks))}",
+                    file=sys.stderr,
+                    flush=True,
+                )
     print(json.dumps(result(outs, args.walks)), flush=True)
     return int(any(out.mismatches for out in outs))
 

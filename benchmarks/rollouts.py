@@ -52,7 +52,8 @@ class GeneratePolicy:
         if first.temperature:
             heat = {"do_sample": True, "temperature": first.temperature, "top_k": 0, "top_p": 1.0}
         torch.manual_seed(first.seed)
-        out = self.model.causal_lm.generate(
+        generate: Any = self.model.causal_lm.generate
+        out = generate(
             input_ids=ids,
             attention_mask=mask,
             max_new_tokens=first.max_tokens,
@@ -127,19 +128,19 @@ def main() -> None:
     model.network.eval()
     tasks = environment.tasks("valid")[: options.tasks]
 
-    def play(policy: Any, seed: int) -> Collection:
+    def play(policy: Any, seed: int, games: int = options.tasks) -> Collection:
         rollouts = Rollouts(
             environment=environment, agent=agent, chat=chat, policy=policy, max_turns=30, max_new_tokens=16,
             max_context_tokens=4096, slots=96, workers=1, step_timeout_s=60.0, retries=0, max_dead_groups=1,
             truncation="keep",
         )  # fmt: skip
         return rollouts.collect(
-            tasks, rollouts_per_task=ROLLOUTS_PER_TASK, temperature=options.temperature, seed=seed
+            tasks[:games], rollouts_per_task=ROLLOUTS_PER_TASK, temperature=options.temperature, seed=seed
         )
 
     theirs = GeneratePolicy(model)
     for policy in (ours, theirs):
-        play(policy, -1)  # both warm
+        play(policy, -1, games=1)  # both warm
     pairs = [(play(ours, seed), play(theirs, seed)) for seed in range(options.repeats)]
 
     def rate(collection: Collection) -> float:

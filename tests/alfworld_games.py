@@ -35,7 +35,10 @@ FACTS = """
 (cleanable apple_bar_1) (cleanable apple_bar_2) (heatable apple_bar_1) (heatable apple_bar_2)
 (coolable apple_bar_1) (coolable apple_bar_2) (sliceable apple_bar_1) (sliceable apple_bar_2)
 """
-_ONE = "(exists (?r - receptacle) (exists (?o - object) (and {0} (objectType ?o appleType) (receptacleType ?r {1}) (inReceptacle ?o ?r))))"
+_ONE = (
+    "(exists (?r - receptacle) (exists (?o - object) (and {0} (objectType ?o appleType) (receptacleType ?r {1}) "
+    "(inReceptacle ?o ?r))))"
+)
 GOALS = {
     "pick": _ONE.format("", "shelfType"),
     "clean": _ONE.format("(cleanable ?o) (isClean ?o)", "shelfType"),

@@ -107,8 +107,12 @@ def sliced_goal(p: Problem, rng: random.Random) -> None:
         kind = target.group(2).lower()
         if any(o in sliceable for o, t in p.rows("objectType") if t.lower() == kind):
             for v in ("?o", "?o1", "?o2"):
-                p.goal = p.goal.replace(f"(inReceptacle {v} ?r)", f"(inReceptacle {v} ?r) (sliceable {v}) (isSliced {v})")
-                p.goal = p.goal.replace(f"(inreceptacle {v} ?r)", f"(inreceptacle {v} ?r) (sliceable {v}) (issliced {v})")
+                p.goal = p.goal.replace(
+                    f"(inReceptacle {v} ?r)", f"(inReceptacle {v} ?r) (sliceable {v}) (isSliced {v})"
+                )
+                p.goal = p.goal.replace(
+                    f"(inreceptacle {v} ?r)", f"(inreceptacle {v} ?r) (sliceable {v}) (issliced {v})"
+                )
 
 
 TWISTS: dict[str, Callable[[Problem, random.Random], None]] = {

@@ -2,7 +2,7 @@
 RLOO, GRPO, GRPO without KL, RwNorm, per-turn and per-trajectory LOOP, REINFORCE.
 
 No value network and no second model: one copy of the weights plays, learns and, with the adapter
-switched off, is the reference.
+switched off, is the reference. (Only a KL on a model without an adapter keeps a snapshot.)
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
+
+from torch import Tensor
 
 from agentexp.advantages import Estimator, advantages
 from agentexp.envs.base import Environment
@@ -79,6 +80,7 @@ class Loop:
         self.estimator, self.min_abs_advantage, self.weighting = advantage, min_abs_advantage, weighting
         self.epochs, self.minibatch, self.max_kl = epochs, minibatch, max_kl
         self.old_logps, self.shuffle_advantages = old_logps, shuffle_advantages
+        self.snapshot: dict[str, Tensor] | None = None  # the reference of a fully trained model, if a KL needs it
         self.progress: Callable[[str, int, int], None] | None = None  # set by `run`, to show how far a collection is
 
     def iterate(self, i: int) -> Iteration:
@@ -135,7 +137,7 @@ class Loop:
             return {"steps": 0.0, "skipped_iteration": 1.0}
         if self.old_logps == "learner":
             samples = self.with_old_logps(samples)
-        reference = self.learner.logps(samples, reference=True) if self.loss.kl_coefficient else None
+        reference = self.reference_logps(samples) if self.loss.kl_coefficient else None
         history: list[dict[str, float]] = []
         stopped = 0.0
         for epoch in range(self.epochs):
@@ -164,18 +166,29 @@ class Loop:
             for s, old in zip(samples, computed, strict=True)
         ]
 
-    def export(self, folder: Path) -> None:
-        """Write the model as it is now, as an ordinary folder."""
-        self.learner.model.save(folder)
+    def reference_logps(self, samples: Sequence[Sample]) -> list[tuple[float, ...]]:
+        """Log-probs of what this algorithm started from: the adapter switched off, or, where all
+        weights learn, a snapshot taken before the first step (the one case with a second copy)."""
+        model = self.learner.model
+        if self.snapshot is None and not model.has_adapter:
+            self.snapshot = model.weights()
+        with model.as_reference(self.snapshot):
+            return self.learner.logps(samples)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"learner": self.learner.state_dict(), "tasks": self.tasks.state_dict(), "policy_version": self.policy.version}
+        return {
+            "learner": self.learner.state_dict(),
+            "tasks": self.tasks.state_dict(),
+            "policy_version": self.policy.version,
+            "snapshot": self.snapshot,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.learner.load_state_dict(state["learner"])
         self.tasks.load_state_dict(state["tasks"])
         self.policy.refresh()
         self.policy.version = int(state["policy_version"])
+        self.snapshot = state["snapshot"]
 
 
 def outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:

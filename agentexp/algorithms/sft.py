@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from agentexp.agents.base import Agent
@@ -118,10 +117,6 @@ class Sft:
             batches.append(batch)
         rng.shuffle(batches)
         return batches
-
-    def export(self, folder: Path) -> None:
-        """Write the model as it is now, as an ordinary folder."""
-        self.learner.model.save(folder)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -4,6 +4,8 @@ and type-checked; only then is anything heavy imported.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +74,7 @@ def bind(composed: Composed, output_dir: Path) -> Recipe:
 def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
     """Build every part, in order, each with the parts before it. without: sections to leave out (None)."""
     parts: dict[str, Any] = {"name": recipe.name, "seed": recipe.seed, "output_dir": str(recipe.output_dir)}
+    _quiet()
     for section, (part, _) in SECTIONS.items():
         bound = None if section in without else recipe.sections.get(section)
         absent = [n for n in bound.injected if n not in parts] if bound else []
@@ -84,6 +87,12 @@ def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
 
             parts["chat"] = Chat(tokenizer=parts["model"].tokenizer)
     return parts
+
+
+def _quiet() -> None:
+    """Without a terminal, no progress bars of libraries in the output."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
 def _warm_iterations(config: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from agentexp.cli.origins import Contribution, Origins
+from agentexp.cli.origins import Contribution, Origins, short
 from agentexp.cli.tree import Tree, own_conf, tree
 from agentexp.errors import ConfigError, nearest
 
@@ -148,7 +148,7 @@ def _check_option(o: Override, value: Any, where: Tree) -> None:
         if not isinstance(option, str) or option not in options:
             raise ConfigError(
                 f"{o.input_line!r}: the group {group} ({where.roots[0].name}/{group}/) has no option {option!r}."
-                f"{nearest(str(option), options)} Options: {', '.join(options)}"
+                f"{nearest(str(option), options)} Options: {', '.join(options)} (those of a package need plugins=[PACKAGE])"
             )
     if o.is_add() and not o.package and group in {g for g, _ in _default_groups()}:
         raise ConfigError(f"{o.input_line!r}: the group {group} is chosen already; write {group}={value} without the +")
@@ -181,16 +181,27 @@ def _origins(arguments: Sequence[str], overrides: Sequence[Override], where: Tre
         if file is not None:
             files.append(Contribution(file, "" if entry.package in {None, "_global_"} else str(entry.package)))
     values = [
-        (o.key_or_group, "(deleted)" if o.is_delete() else str(o.value()), o.input_line or "")
+        (o.key_or_group, "(deleted)" if o.is_delete() else str(o.value()), f"command line: {o.input_line}")
         for o in overrides
         if not where.is_group(o.key_or_group)
     ]
     chosen = [
-        (f"{o.key_or_group}@{o.package}" if o.package else o.key_or_group, str(o.value()), o.input_line or "")
+        (
+            f"{o.key_or_group}@{o.package}" if o.package else o.key_or_group,
+            str(o.value()),
+            f"command line: {o.input_line}",
+        )
         for o in overrides
         if where.is_group(o.key_or_group) and not o.is_delete()
     ]
     choices = {k: v for k, v in defaults.overrides.known_choices.items() if not k.startswith("hydra/") and v}
+    by = {
+        k: m.containing_config_path for k, m in defaults.overrides.override_metadata.items() if not m.external_override
+    }
+    for group in choices:
+        file = where.file(by.get(group) or ROOT)
+        if file is not None and not any(g == group for g, _, _ in chosen):
+            chosen.append((group, choices[group], short(file)))
     return Origins(files, chosen, values), choices
 
 
@@ -231,11 +242,11 @@ def _culprit(
         return None
     for o in (o for o in overrides if o not in groups):
         try:
-            compose(ROOT, overrides=[*good, str(o.input_line)])
+            following = compose(ROOT, overrides=[*good, str(o.input_line)])
         except HydraException as error:
             exists = OmegaConf.select(base, o.key_or_group, default=_ABSENT) is not _ABSENT
             cause = error.__cause__ if error.__cause__ is not None else error
             origins, _ = _origins(good, groups, where)
             return o, str(cause).splitlines()[0] if exists or o.is_add() else "", base, origins
-        good.append(str(o.input_line))
+        base, good = following, [*good, str(o.input_line)]
     return None

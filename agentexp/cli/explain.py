@@ -1,4 +1,4 @@
-"""`--explain KEY`: a value, and every file that sets it; and what `train --help` lists."""
+"""`--explain KEY`: a value, and every file that sets it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from agentexp.cli.compose import Composed
-from agentexp.cli.tree import Tree
 from agentexp.errors import ConfigError, nearest
 
 
@@ -16,15 +15,16 @@ def explain(composed: Composed, key: str) -> str:
     """The value of a dotted key and who set it; for a group, which option and who chose it."""
     known = list(_keys(composed.config, ""))
     if key not in known:
-        raise ConfigError(f"there is no key {key!r} in this configuration.{nearest(key, known)}")
+        last = key.rpartition(".")[2]
+        close = nearest(key, [k for k in known if k.rpartition(".")[2] == last] or known)
+        raise ConfigError(f"there is no key {key!r} in this configuration.{close}")
     value: Any = composed.config
     for name in key.split("."):
         value = value[int(name)] if isinstance(value, list) else value[name]
     lines = []
     group, choice = _choice(composed, key)
     if choice:
-        override = composed.origins.chosen(group)
-        lines.append(f"{group}={choice}, chosen by {override or 'the defaults list of the files below'}")
+        lines.append(f"{group}={choice}, chosen by {composed.origins.chosen(group)}")
     lines.append(_shown(key, value))
     settings = composed.origins.of(key)
     width = max((len(str(o)) for o in settings), default=0)
@@ -33,17 +33,6 @@ def explain(composed: Composed, key: str) -> str:
         lines.append(f"  {str(origin).ljust(width)}  {origin.text}{wins}".rstrip())
     if not settings:
         lines.append(f"  {composed.origins.where(key)}")
-    return "\n".join(lines)
-
-
-def options_text(where: Tree) -> str:
-    """Groups, their options, and what each is about."""
-    lines = []
-    for group in where.groups():
-        lines.append(f"{group}:")
-        options = where.options(group)
-        width = max(map(len, options))
-        lines += [f"  {option.ljust(width)}  {where.about(group, option)}".rstrip() for option in options]
     return "\n".join(lines)
 
 

@@ -91,8 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
 class _TrainHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
-        from agentexp.cli.explain import options_text
-        from agentexp.cli.tree import tree
+        from agentexp.cli.tree import options_text, tree
 
         print(parser.format_help())
         print(f"Groups and options:\n{options_text(tree())}")

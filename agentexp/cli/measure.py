@@ -4,45 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from omegaconf import OmegaConf
 
+from agentexp.checkpoints import Checkpoint, Checkpoints
 from agentexp.cli.assemble import assemble, bind
 from agentexp.cli.compose import Composed, check_groups, compose_config, parse
 from agentexp.cli.origins import Contribution, Origins
 from agentexp.cli.places import label_of
+from agentexp.cli.train import model_folder
 from agentexp.cli.tree import tree
 from agentexp.errors import ConfigError, DataError
 
-_UNTRAINED = ("run", "tracking")
+if TYPE_CHECKING:
+    from agentexp.learning.model import Model
+    from agentexp.policies.base import Policy
+
+_UNUSED = ("run", "tracking", "algorithm", "warm_start")  # sections that measuring does not need
 
 
-def measure(run: Path | None, arguments: Sequence[str], checkpoint: str) -> int:
+def measure(run: Path | None, arguments: Sequence[str], which: str) -> int:
     """Measure and write result.json into a folder of its own."""
     composed = compose_config(arguments) if run is None else recompose(run, arguments)
-    label = label_of(composed.overrides)
-    learners = ("algorithm", "warm_start") if run is None else ()
-    if run is None:
-        number = None
-        place = Path(str(composed.config["output_root"])) / "evaluations" / (label or str(composed.config["name"]))
-        place = place / str(composed.config["seed"])
-    else:
-        number = _number(run, checkpoint)
-        place = run / "evaluations" / (f"checkpoint-{number}" + (f",{label}" if label else ""))
-    if composed.config.get("output_dir") is not None:
-        place = Path(str(composed.config["output_dir"]))
+    checkpoint = None if run is None else _checkpoint(run, which)
+    place = _place(composed, run, checkpoint)
     recipe = bind(composed, place)
-    parts = assemble(recipe, without=(*_UNTRAINED, *learners))
-    what = f"model {parts['model'].name}"
-    config = {**recipe.config, "evaluated": {"run": None if run is None else str(run), "checkpoint": number}}
-    if run is not None and number is not None:
-        from agentexp.checkpoints import restore
-
-        trained = {"warm_start": parts["warm_start"], "algorithm": parts["algorithm"]}
-        restore(run / "checkpoints", trained, which=number)
-        what = f"checkpoint {number} of {run}"
+    parts = assemble(recipe, without=_UNUSED)
+    number = None if checkpoint is None else checkpoint.number
+    if checkpoint is not None:
+        _load(parts["model"], parts["policy"], checkpoint)
     from agentexp.evaluation.standalone import evaluate_only
 
     evaluate_only(
@@ -50,11 +42,34 @@ def measure(run: Path | None, arguments: Sequence[str], checkpoint: str) -> int:
         seed=recipe.seed,
         output_dir=str(place),
         evaluation=parts["evaluation"],
-        config=config,
-        what=what,
+        config={**recipe.config, "evaluated": {"run": None if run is None else str(run), "checkpoint": number}},
+        what=f"model {parts['model'].name}" if run is None else f"checkpoint {number} of {run}",
     )
     print(f"Results: {place / 'result.json'}")
     return 0
+
+
+def _place(composed: Composed, run: Path | None, checkpoint: Checkpoint | None) -> Path:
+    label = label_of(composed.overrides)
+    if composed.config.get("output_dir") is not None:
+        return Path(str(composed.config["output_dir"]))
+    if run is not None and checkpoint is not None:
+        return run / "evaluations" / ",".join(filter(None, (f"checkpoint-{checkpoint.number}", label)))
+    root = Path(str(composed.config["output_root"])) / "evaluations"
+    return root / (label or str(composed.config["name"])) / str(composed.config["seed"])
+
+
+def _load(model: Model, policy: Policy, checkpoint: Checkpoint) -> None:
+    """Only the weights: what else an algorithm kept does not matter here, so any split may be played."""
+    state = checkpoint.load()["state"]
+    weights = state.get("learner", {}).get("weights")
+    if weights is None:
+        raise DataError(
+            f"{checkpoint.path} holds no learner.weights: its algorithm keeps its model elsewhere. Measure the saved "
+            "model instead: agentexp evaluate model.weights=RUN"
+        )
+    model.load_weights(weights)
+    policy.refresh()
 
 
 def recompose(run: Path, arguments: Sequence[str]) -> Composed:
@@ -81,28 +96,29 @@ def recompose(run: Path, arguments: Sequence[str]) -> Composed:
     for o in overrides:
         if o not in groups:
             OmegaConf.update(config, o.key_or_group, o.value(), force_add=True)
-    values = [(o.key_or_group, str(o.value()), str(o.input_line)) for o in overrides if o not in groups]
+    if model_folder(run).is_dir() and OmegaConf.select(config, "model.weights", default=0) is None:
+        OmegaConf.update(config, "model.weights", str(run))  # its own words, should the vocabulary have grown since
+    values = [(o.key_or_group, str(o.value()), f"command line: {o.input_line}") for o in overrides if o not in groups]
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
     return Composed(
         config={str(k): v for k, v in plain.items()},
         choices={},
-        origins=Origins([Contribution(file, "")], [(o.key_or_group, "", str(o.input_line)) for o in groups], values),
+        origins=Origins([Contribution(file, "")], [], values),
         plugins=tuple(plugins),
         overrides=tuple(overrides),
     )
 
 
-def _number(run: Path, which: str) -> int:
-    from agentexp.checkpoints import Checkpoints
-
+def _checkpoint(run: Path, which: str) -> Checkpoint:
     store = Checkpoints(run / "checkpoints", keep=1)
-    if which.isdigit():
-        return int(which)
-    if which not in {"latest", "best"}:
+    if which in {"latest", "best"}:
+        found = store.best() if which == "best" else store.latest()
+    elif which.isdigit():
+        found = next((c for c in store.all() if c.number == int(which)), None)
+    else:
         raise ConfigError(f"--checkpoint is {which!r}; allowed: latest, best, or a number")
-    kind: Literal["latest", "best"] = "best" if which == "best" else "latest"
-    found = store.best() if kind == "best" else store.latest()
     if found is None:
-        raise DataError(f"{run} holds no whole checkpoint; train it first (its command resumes it)")
-    return found.number
+        numbers = ", ".join(str(c.number) for c in store.all()) or "none; train it first (its command resumes it)"
+        raise DataError(f"{run} has no whole checkpoint {which!r}. There are: {numbers}")
+    return found

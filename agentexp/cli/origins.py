@@ -41,13 +41,13 @@ class Origins:
         chosen: Iterable[tuple[str, str, str]],
         overrides: Iterable[tuple[str, str, str]],
     ) -> None:
-        """chosen, overrides: (group or dotted key, value, as it was typed)."""
+        """chosen, overrides: (group or dotted key, value, the place)."""
         self._all: list[Origin] = [o for c in files for o in _settings(c)]
-        self._all += [Origin(key, text, f"command line: {typed}") for key, text, typed in overrides]
-        self._chosen = {group: Origin(group, text, f"command line: {typed}") for group, text, typed in chosen}
+        self._all += [Origin(key, text, place) for key, text, place in overrides]
+        self._chosen = {group: Origin(group, text, place) for group, text, place in chosen}
 
     def chosen(self, group: str) -> Origin | None:
-        """The override that chose a group's option, if one did."""
+        """Who chose a group's option."""
         return self._chosen.get(group)
 
     def of(self, key: str) -> list[Origin]:
@@ -70,7 +70,7 @@ class Origins:
 def _settings(contribution: Contribution) -> list[Origin]:
     text = contribution.file.read_text(encoding="utf-8")
     root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    place = _short(contribution.file)
+    place = short(contribution.file)
     found: list[Origin] = []
 
     def walk(node: yaml.Node, key: str) -> None:
@@ -94,8 +94,8 @@ def _settings(contribution: Contribution) -> list[Origin]:
     return found
 
 
-def _short(file: Path) -> str:
-    """Relative to where the user stands, or from the last conf/ on."""
+def short(file: Path) -> str:
+    """A file as a user names it: relative to where the user stands, or from the last conf/ on."""
     if file.is_relative_to(Path.cwd()):
         return str(file.relative_to(Path.cwd()))
     return str(file)

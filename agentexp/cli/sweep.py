@@ -113,17 +113,12 @@ def _echo(lines: IO[str], tail: deque[str]) -> None:
 
 
 def _summary(todo: Sequence[Member]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("member", "status", "before", "after", "time", "folder")
+    titles, states = [max(len(getattr(m, name)) for m in todo) for name in ("title", "status")]
+    print("\nmember, status, time, success before → after (95 % interval):")
     for m in todo:
         result = _result(m)
-        ends = [_interval(result.get(when)) for when in ("before", "after")]
-        table.add_row(m.title, m.status, *ends, f"{m.seconds:.0f} s", str(m.folder), style="red" if m.failed else None)
-    console = Console()
-    print()
-    console.print(table)
+        ends = " → ".join(_interval(result.get(when)) for when in ("before", "after"))
+        print(f"  {m.title:<{titles}}  {m.status:<{states}}  {m.seconds:5.0f} s  {ends}")
     for m in todo:
         if m.failed and m.tail:
             print(f"\n{m.title}: {m.status}. It last said:", *(f"  {line}" for line in m.tail), sep="\n")

@@ -14,7 +14,7 @@ from agentexp.cli.compose import Composed, compose_config, parse
 from agentexp.cli.explain import explain
 from agentexp.cli.places import run_folder
 from agentexp.errors import ConfigError
-from agentexp.files import TEMPORARY, storing
+from agentexp.files import TEMPORARY, make_folder, storing
 
 if TYPE_CHECKING:
     from agentexp.learning.model import Model
@@ -31,6 +31,7 @@ def train(arguments: Sequence[str]) -> int:
     if done is not None and model_folder(recipe.output_dir).is_dir():
         print(f"{recipe.output_dir} is done.\n{last_line(done)}")
         return 0
+    make_folder(recipe.output_dir)
     print(f"Run folder: {recipe.output_dir}", flush=True)
     parts = assemble(recipe)
     parts["run"].train(
@@ -71,6 +72,9 @@ def model_folder(run: Path) -> Path:
 
 def save_model(model: Model, run: Path) -> None:
     """Write weights and tokenizer beside the run, whole or not at all."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     aside, final = run / f"{TEMPORARY}model", model_folder(run)
     with storing(final, "writing"):
         shutil.rmtree(aside, ignore_errors=True)

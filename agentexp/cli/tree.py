@@ -53,6 +53,17 @@ def tree(plugins: Sequence[str] = ()) -> Tree:
     return Tree((own_conf(), *(folder for name in plugins if (folder := _conf_of(name)).is_dir())))
 
 
+def options_text(where: Tree) -> str:
+    """Groups, their options, and what each is about."""
+    lines = []
+    for group in where.groups():
+        lines.append(f"{group}:")
+        options = where.options(group)
+        width = max(map(len, options))
+        lines += [f"  {option.ljust(width)}  {where.about(group, option)}".rstrip() for option in options]
+    return "\n".join(lines)
+
+
 def own_conf() -> Path:
     """The conf/ of agentexp: inside the package where it is installed, beside it in a checkout."""
     package = Path(__file__).resolve().parent.parent

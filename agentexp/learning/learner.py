@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -95,20 +94,16 @@ class Learner:
         return {**sums, "grad_norm": norm.item(), "lr": lr, "skipped_steps": float(self.skipped)}
 
     @torch.no_grad()
-    def logps(self, samples: Sequence[Sample], *, reference: bool = False) -> list[tuple[float, ...]]:
-        """log pi(ids[t] | ids[:t]) where the sample's mask is True, 0 elsewhere, per sample.
-
-        reference: of the base model, with the adapter switched off.
-        """
+    def logps(self, samples: Sequence[Sample]) -> list[tuple[float, ...]]:
+        """log pi(ids[t] | ids[:t]) where the sample's mask is True, 0 elsewhere, per sample."""
         self.model.network.eval()
         found: dict[int, tuple[float, ...]] = {}
-        with self.model.as_reference() if reference else nullcontext():
-            for indices in buckets([len(s.ids) for s in samples], 4 * self.tokens_per_microbatch):
-                rows = [Row(sample=samples[i], weight=(0.0,) * len(samples[i].ids)) for i in indices]
-                batch = collate(rows).to(self.model.device)
-                values = token_logps(self.model, batch.ids, batch.mask, self.temperature)
-                for i, line in zip(indices, values.tolist(), strict=True):
-                    found[i] = tuple(line[: len(samples[i].ids)])
+        for indices in buckets([len(s.ids) for s in samples], self.tokens_per_microbatch):
+            rows = [Row(sample=samples[i], weight=(0.0,) * len(samples[i].ids)) for i in indices]
+            batch = collate(rows).to(self.model.device)
+            values = token_logps(self.model, batch.ids, batch.mask, self.temperature)
+            for i, line in zip(indices, values.tolist(), strict=True):
+                found[i] = tuple(line[: len(samples[i].ids)])
         return [found[i] for i in range(len(samples))]
 
     def state_dict(self) -> dict[str, Any]:

@@ -79,16 +79,29 @@ class Model:
                     )
                 parameter.copy_(weights[name])
 
+    @property
+    def has_adapter(self) -> bool:
+        return isinstance(self.network, PeftModel)
+
     @contextmanager
-    def as_reference(self) -> Iterator[None]:
-        """Inside, the network is the base model: the adapter is switched off, nothing is copied."""
-        if not isinstance(self.network, PeftModel):
+    def as_reference(self, snapshot: dict[str, Tensor] | None) -> Iterator[None]:
+        """Inside, the network is the reference: its adapter is switched off and nothing is copied.
+        A model without an adapter takes the weights of `snapshot` for the while."""
+        if isinstance(self.network, PeftModel):
+            with self.network.disable_adapter():
+                yield
+            return
+        if snapshot is None:
             raise ConfigError(
-                f"model {self.name} has no adapter, so there is no reference to switch to; "
+                f"model {self.name} has no adapter to switch off and no snapshot was kept, so there is no reference; "
                 "set kl_coefficient to 0 or give the model a LoRA adapter"
             )
-        with self.network.disable_adapter():
+        current = self.weights()
+        self.load_weights(snapshot)
+        try:
             yield
+        finally:
+            self.load_weights(current)
 
     def save(self, folder: Path) -> None:
         """Write weights (adapter only, if there is one) and tokenizer as ordinary folders."""
@@ -96,16 +109,25 @@ class Model:
         self.tokenizer.save_pretrained(folder)
 
 
+SHIPPED = Path(__file__).parents[1] / "pretrained"  # small checkpoints that `make pi0` makes again
+
+
 def model_folder(weights: str) -> Path:
-    """The folder that holds the weights: a saved model, or a run folder with `model/` in it."""
+    """The folder that holds the weights: a shipped checkpoint by its name, a saved model, or a run
+    folder with `model/` in it."""
     root = Path(weights).expanduser()
-    for folder in (root, root / "model"):
+    for folder in (SHIPPED / weights, root, root / "model"):
         if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file():
             return folder
     raise DataError(
         f"no model in {root}: neither it nor {root / 'model'} holds a config.json or adapter_config.json; "
-        "give a saved model folder or a finished run folder"
+        f"give a saved model folder, a finished run folder, or one of the shipped: {', '.join(shipped())}"
     )
+
+
+def shipped() -> list[str]:
+    """Names of the checkpoints that come with agentexp."""
+    return sorted(p.name for p in SHIPPED.glob("*") if p.is_dir())
 
 
 def tiny(

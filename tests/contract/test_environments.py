@@ -54,7 +54,10 @@ ENVIRONMENTS = {
     "doors in a process": Row(lambda: hosted("tests.doors.Doors", {}), ("train", "valid"), 0.0, DOORS_IDS),
     "generated alfworld": Row(lambda: GeneratedAlfWorld(**GENERATED), ("train", "valid"), 0.0, GENERATED_IDS),  # type: ignore[arg-type]
     "generated alfworld in a process": Row(
-        lambda: hosted("agentexp.envs.alfworld.environment.GeneratedAlfWorld", GENERATED), ("train", "valid"), 0.0, GENERATED_IDS
+        lambda: hosted("agentexp.envs.alfworld.environment.GeneratedAlfWorld", GENERATED),
+        ("train", "valid"),
+        0.0,
+        GENERATED_IDS,
     ),
 }
 GARBAGE = ("", " ", "open", "xyzzy", "думать", "\x00", "a" * 10_000, "{'command': 1}", "__import__('os')")
@@ -140,9 +143,7 @@ def test_sessions_share_nothing(env: Environment) -> None:
     """Two sessions of a task: what one does, the other does not see."""
     alone = walk(env, 0, 0, tuple(solve(env, 0)))
     one, two = env.start(env.tasks("train")[0], 0), env.start(env.tasks("train")[0], 0)
-    steps = [one.first]
-    for command in solve(env, 0):
-        steps.append(one.step(says(command)))
+    steps = [one.first, *(one.step(says(command)) for command in solve(env, 0))]
     assert steps == alone
     assert two.first == alone[0]
     assert not two.outcome().success
@@ -205,9 +206,15 @@ def solve(env: Environment, number: int) -> list[str]:
         teacher = {"doors": Doors, "alfworld_generated": lambda: GeneratedAlfWorld(**GENERATED)}[env.name]()  # type: ignore[arg-type]
     assert isinstance(teacher, Teaches)
     played = demonstrate(
-        environment=teacher, agent=react(), chat=Chat(tokenizer=bytes_tokenizer(CHATML)), task=teacher.tasks("train")[number],  # type: ignore[attr-defined]
-        sample=0, seed=0, noise=0.0, max_turns=100,
-    )  # fmt: skip
+        environment=teacher,  # type: ignore[arg-type]
+        agent=react(),
+        chat=Chat(tokenizer=bytes_tokenizer(CHATML)),
+        task=env.tasks("train")[number],
+        sample=0,
+        seed=0,
+        noise=0.0,
+        max_turns=100,
+    )
     assert played.outcome is not None
     assert played.outcome.success
     return [str(turn.action.command) for turn in played.turns]

@@ -30,7 +30,9 @@ def make(request: pytest.FixtureRequest) -> Callable[[], Any]:
     return POLICIES[request.param]
 
 
-def ask(name: str, prompt: tuple[int, ...] = (5, 6, 7), seed: int = 0, temperature: float = 1.0, tokens: int = 6) -> Request:
+def ask(
+    name: str, prompt: tuple[int, ...] = (5, 6, 7), seed: int = 0, temperature: float = 1.0, tokens: int = 6
+) -> Request:
     return Request(episode=name, prompt_ids=prompt, max_tokens=tokens, temperature=temperature, seed=seed)
 
 
@@ -72,7 +74,9 @@ def test_what_is_kept_between_turns_changes_no_answer(make: Callable[[], Any]) -
         assert same(kept, fresh)
         prompt = (*prompt, *kept.ids, 8, 9)
     policy.release("e")
-    assert same(policy.complete([ask("e", prompt=(9, 8), seed=1)])[0], make().complete([ask("e", prompt=(9, 8), seed=1)])[0])
+    assert same(
+        policy.complete([ask("e", prompt=(9, 8), seed=1)])[0], make().complete([ask("e", prompt=(9, 8), seed=1)])[0]
+    )
 
 
 def test_a_rewritten_prompt_is_read_anew(make: Callable[[], Any]) -> None:

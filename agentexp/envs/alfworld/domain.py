@@ -71,7 +71,7 @@ def actions(text: str) -> dict[str, Tree]:
 
 
 def _canonical(tree: Tree) -> Tree:
-    """Nested `and`s flattened and sorted, what stands twice and an `or` of one thing unwrapped, costs and marks dropped."""
+    """Nested `and`s and `or`s flattened, sorted, without repetition; costs and marks dropped."""
     if isinstance(tree, str):
         return tree
     parts = [_canonical(part) for part in tree]

@@ -55,7 +55,9 @@ class _AlfWorld:
 
     def __init__(self, *, engine: EngineName, admissible: bool, explore: float) -> None:
         if engine not in {"pure", "textworld"}:
-            raise ConfigError(f"engine is {engine!r}; allowed: pure, textworld.{nearest(engine, ('pure', 'textworld'))}")
+            raise ConfigError(
+                f"engine is {engine!r}; allowed: pure, textworld.{nearest(engine, ('pure', 'textworld'))}"
+            )
         if not 0.0 <= explore <= 1.0:
             raise ConfigError(f"explore is {explore}; a chance between 0 and 1 is needed")
         self.engine, self.admissible, self.explore = engine, admissible, explore
@@ -74,9 +76,7 @@ class _AlfWorld:
 
     def expert(self, task: Task, seed: int, noise: float) -> ShadowedExpert:
         """The scripted expert for an episode of this task."""
-        return ShadowedExpert(
-            task=task, engine=Engine(self.game(task)), seed=seed, noise=noise, explore=self.explore
-        )
+        return ShadowedExpert(task=task, engine=Engine(self.game(task)), seed=seed, noise=noise, explore=self.explore)
 
 
 class GeneratedAlfWorld(_AlfWorld):
@@ -102,7 +102,9 @@ class GeneratedAlfWorld(_AlfWorld):
         """All tasks of a split; the six types take turns."""
         if split not in self._games:
             allowed = ", ".join(self._games)
-            raise ConfigError(f"No split {split!r} of generated games; allowed: {allowed}.{nearest(split, self._games)}")
+            raise ConfigError(
+                f"No split {split!r} of generated games; allowed: {allowed}.{nearest(split, self._games)}"
+            )
         return LazyTasks(self._games[split], lambda i: self._task(split, i))
 
     def _task(self, split: str, number: int) -> Task:
@@ -219,7 +221,7 @@ def read_instruction(path: Path) -> str:
         raise DataError(f"Game file {path} cannot be read: {error.strerror or error}") from error
     found = _WORDING.search(text)
     if found is None:
-        raise DataError(f"Game file {path} is corrupt: no \"Your task is to: …\" in it. Download it again.")
+        raise DataError(f'Game file {path} is corrupt: no "Your task is to: …" in it. Download it again.')
     return found.group(1).strip()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,8 +60,9 @@ def kind_of(name: str) -> str:
 
 
 class Searcher:
-    """An expert for one episode. `noise`: chance of a random command at a turn. `explore`: chance to
-    look in a random unsearched place instead of the likeliest one."""
+    """An expert for one episode. `noise`: chance of a random command at a turn, half of them blunders
+    that the game mostly refuses, so that demonstrations show what to do after a refusal. `explore`:
+    chance to look in a random unsearched place instead of the likeliest one."""
 
     def __init__(self, *, instruction: str, seed: int, noise: float, explore: float) -> None:
         self.wish = read_task(instruction)
@@ -82,8 +84,26 @@ class Searcher:
         if not self.receptacles:  # it begins in front of something, from where the room is not told
             self.receptacles = [c[6:] for c in admissible if c.startswith("go to ")]
         random_move = self.rng.random() < self.noise
-        self.command = self.rng.choice(admissible) if random_move else self._plan(set(admissible))
+        if not random_move:
+            self.command = self._plan(set(admissible))
+        else:
+            self.command = self._blunder() if self.rng.random() < 0.5 else self.rng.choice(admissible)
         return self.command, not random_move
+
+    def _blunder(self) -> str:
+        """A plausible command that is mostly refused: to go where one is, to take what is not there."""
+        here = self.here or self.rng.choice(self.receptacles)
+        place = self.rng.choice(self.receptacles)
+        thing = f"{self.wish.item} {self.rng.randint(1, 3)}"
+        return self.rng.choice(
+            [
+                f"go to {here}",
+                f"open {here}",
+                f"take {thing} from {here}",
+                f"take {thing} from {place}",
+                f"open {place}",
+            ]
+        )
 
     # ---- reading
     def _read(self, text: str) -> None:
@@ -142,7 +162,9 @@ class Searcher:
         return self._put_away(can)
 
     def _fetch(self, can: set[str]) -> str:
-        known = [o for o in self.seen if kind_of(o) == self.wish.item and o not in self.placed]
+        target = self._target()  # of two things, one that lies elsewhere still has to come here
+        settled = {o for o, where in self.placed.items() if target in {None, where}}
+        known = [o for o in self.seen if kind_of(o) == self.wish.item and o not in settled]
         known.sort(key=lambda o: (self.seen[o] != self.here, o))
         for item in known:
             where = self.seen[item]
@@ -183,7 +205,7 @@ class Searcher:
         return self._one_of(tools, can)
 
     def _put_away(self, can: set[str]) -> str:
-        target = next(iter(self.placed.values()), None) if self.wish.count == 2 else None
+        target = self._target()
         targets = [target] if target else [r for r in self.receptacles if kind_of(r) == self.wish.receptacle]
         for where in targets:
             for command in (f"put {self.held} in/on {where}", f"move {self.held} to {where}", f"open {where}"):
@@ -191,6 +213,12 @@ class Searcher:
                     return command
         opened = [r for r in targets if r not in self.doors or r in self.searched]
         return self._one_of([f"go to {r}" for r in opened or targets], can)
+
+    def _target(self) -> str | None:
+        """The one receptacle for both of two things, once one lies in it: where most of them lie."""
+        if self.wish.count == 1 or not self.placed:
+            return None
+        return Counter(self.placed.values()).most_common(1)[0][0]
 
     def _search(self, can: set[str], want: str) -> str:
         todo = [r for r in self.receptacles if r not in self.searched]

@@ -20,9 +20,9 @@ from agentexp.envs.alfworld.rules import domain_text
 from agentexp.errors import DataError
 
 FLUENTS = (  # predicates that actions change, with the negated one that a text rule asks for
-    "atlocation inreceptacle not_inreceptacle objectatlocation opened holds holdsany "
-    "isclean ishot iscool istoggled issliced"
-).split()
+    *("atlocation", "inreceptacle", "not_inreceptacle", "objectatlocation", "opened", "holds", "holdsany"),
+    *("isclean", "ishot", "iscool", "istoggled", "issliced"),
+)
 KINDS = {
     "pick_and_place_simple": "pick",
     "look_at_obj_in_light": "look",
@@ -72,6 +72,8 @@ class Game:
         self.source = source
         self.rules = read_domain(domain)
         self.grammar, self.task = parse_grammar(grammar)
+        if self.rules.help and "help" not in self.grammar.actions:
+            raise DataError("its grammar lacks the action 'help', which its domain has")
         init, goal = split_problem(problem)
         self._build(init, read_goal(goal))
 
@@ -182,7 +184,9 @@ class Game:
     def goal_objects(self) -> frozenset[str]:
         """The objects that can ever satisfy the goal."""
         able = [self.one[a] for a in self.goal.abilities]
-        return frozenset(o for o, t in self.object_types.items() if self.goal.object_type in t and all(o in a for a in able))
+        return frozenset(
+            o for o, t in self.object_types.items() if self.goal.object_type in t and all(o in a for a in able)
+        )
 
     @cached_property
     def goal_receptacles(self) -> tuple[str, ...]:
@@ -240,8 +244,11 @@ class Game:
 
 
 _GOAL_WORDS = frozenset(
-    "objecttype receptacletype inreceptacle istoggled toggleable receptacleatlocation atlocation holds "
-    "isclean ishot iscool issliced cleanable heatable coolable sliceable".split()
+    {
+        *("objecttype", "receptacletype", "inreceptacle", "istoggled", "toggleable", "receptacleatlocation"),
+        *("atlocation", "holds", "isclean", "ishot", "iscool", "issliced"),
+        *("cleanable", "heatable", "coolable", "sliceable"),
+    }
 )
 _VARIABLES = {"sliceobject": ("co", "ko")}
 _ABILITIES = ("openable", "pickupable", "toggleable", "sliceable", "cleanable", "heatable", "coolable")

@@ -226,10 +226,8 @@ def problem_text(game_facts: Mapping[str, Iterable[Row]], goal: Goal) -> str:
         typed["otype"].add(goal.lamp_type)
     objects = [f"{e} - {kind}" for kind, entities in typed.items() for e in sorted(entities)]
     facts = [f"({p} {' '.join(row)})" for p, rows in sorted(game_facts.items()) for row in sorted(rows)]
-    return "\n".join(
-        ["(define (problem generated)", "(:domain alfred)", "(:objects", *objects, ")", "(:init", "(= (total-cost) 0)"]
-        + [*facts, ")", f"(:goal {goal_text(goal)})", ")"]
-    )
+    head = ["(define (problem generated)", "(:domain alfred)", "(:objects", *objects, ")"]
+    return "\n".join([*head, "(:init", "(= (total-cost) 0)", *facts, ")", f"(:goal {goal_text(goal)})", ")"])
 
 
 def goal_text(goal: Goal) -> str:

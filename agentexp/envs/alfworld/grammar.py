@@ -19,6 +19,10 @@ _ATOM = re.compile(r"(\w+)\(([^)]*)\)")
 _PIECE = re.compile(r"#([^#]+)#|\[\{(.+?)\}\]|\{(.+?)\}", re.DOTALL)
 _BLOCK = re.compile(r'"""(.*?)"""', re.DOTALL)
 _ACTION = re.compile(r'action ([\w/-]+) \{\s*template :: "(.*?)";\s*feedback :: "(.*?)";', re.DOTALL)
+_PLAYED = (  # the actions that a grammar must word
+    *("look", "inventory", "examinereceptacle", "examineobject", "gotolocation", "openobject", "closeobject"),
+    *("pickupobject", "putobject", "cleanobject", "heatobject", "coolobject", "toggleobject", "sliceobject"),
+)
 _TASK = re.compile(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")')
 
 
@@ -143,14 +147,13 @@ def _parse(text: str) -> Grammar:
         name.lower(): ActionText(tuple(_template(parse_body(template))), feedback.strip("#"))
         for name, template, feedback in _ACTION.findall(text)
     }
-    missing = [f"rule {r!r}" for r in ("intro", "list_empty", "list_separator", "list_last_separator") if r not in rules]
-    missing += [f"rule {a.feedback!r}" for a in actions.values() if a.feedback not in rules and a.feedback in _PLAYED]
-    if missing or not actions:
-        raise DataError(f"Grammar lacks {', '.join(missing) or 'its actions'}")
+    needed = ["intro", "list_empty", "list_separator", "list_last_separator"]
+    needed += [actions[a].feedback for a in _PLAYED if a in actions]
+    missing = [f"action {a!r}" for a in _PLAYED if a not in actions]
+    missing += [f"rule {r!r}" for r in needed if r not in rules]
+    if missing:
+        raise DataError(f"Grammar lacks {', '.join(missing)}")
     return Grammar(rules, actions)
-
-
-_PLAYED = frozenset({"look.feedback", "inventory.feedback", "GotoLocation.feedback", "examineReceptacle.feedback"})
 
 
 def parse_query(text: str) -> Query:
@@ -193,7 +196,7 @@ def parse_body(text: str) -> tuple[Node, ...]:
 
 
 def _plain(text: str) -> str:
-    """Words as the real parser reads them: quotation marks only mark words, `\\n` is a new line."""
+    """Words as the real parser reads them: quotation marks only mark words, backslash n is a new line."""
     return text.replace("\\n", "\n").replace('"', "")
 
 

@@ -27,8 +27,18 @@ _ACTIONS = (
         "(atLocation ?a ?lStart) (receptacleAtLocation ?r ?lEnd)",
         "(not (atLocation ?a ?lStart)) (atLocation ?a ?lEnd)",
     ),
-    ("OpenObject", "?a - agent ?l - location ?r - receptacle", f"(openable ?r) {_HERE} (not (opened ?r))", "(opened ?r)"),
-    ("CloseObject", "?a - agent ?l - location ?r - receptacle", f"(openable ?r) {_HERE} (opened ?r)", "(not (opened ?r))"),
+    (
+        "OpenObject",
+        "?a - agent ?l - location ?r - receptacle",
+        f"(openable ?r) {_HERE} (not (opened ?r))",
+        "(opened ?r)",
+    ),
+    (
+        "CloseObject",
+        "?a - agent ?l - location ?r - receptacle",
+        f"(openable ?r) {_HERE} (opened ?r)",
+        "(not (opened ?r))",
+    ),
     (
         "PickupObject",
         "?a - agent ?l - location ?o - object ?r - receptacle",

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agentexp.envs.alfworld.engine import REFUSED, Engine
 from agentexp.envs.alfworld.expert import Searcher
+from agentexp.seeding import seed_for
 from agentexp.types import Action, Outcome, Step, Task
 
 
@@ -76,7 +77,8 @@ class ShadowedExpert:
 
     def __init__(self, *, task: Task, engine: Engine, seed: int, noise: float, explore: float) -> None:
         self._shadow = engine
-        self._searcher = Searcher(instruction=task.instruction, seed=seed, noise=noise, explore=explore)
+        own = seed_for("alfworld expert", task.id, seed)  # equal seeds of two tasks make unlike mistakes
+        self._searcher = Searcher(instruction=task.instruction, seed=own, noise=noise, explore=explore)
 
     def act(self, step: Step) -> tuple[str, bool]:
         """(command, deliberate) after an observation."""

@@ -22,6 +22,7 @@ def _weights(text: str) -> dict[str, dict[str, float]]:
         key: {words[i]: float(words[i + 1]) for i in range(0, len(words), 2)} for key, words in _lists(text).items()
     }
 
+
 # Room and receptacle: the eighths of how many such a room has.
 RECEPTACLES: dict[str, list[str]] = _lists("""
     kitchen cabinet: 4 9 10 12 13 18 20 26

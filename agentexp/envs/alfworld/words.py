@@ -12,19 +12,19 @@ from agentexp.envs.alfworld.tables import CONTAINS, OBJECTS, PLACES, RECEPTACLES
 
 WORD = re.compile(r"[a-z]+ \d+|[a-z/'-]+|\d+")  # how lower-cased text falls into words
 _NUMBERED = {"drawer": 30, "cabinet": 30, "shelf": 16}  # how many names of a kind; 8 of all others
-_SCENERY = (  # named in official games, though never moved
-    "bathtub blinds chair curtains floorlamp footstool laundryhamperlid lightswitch mirror painting plunger "
-    "poster scrubbrush showerdoor showerglass sink stoveknob window baseballbat basketball boots tennisracket"
-).split()
-_ALSO = (  # other wordings of official games, the `move` grammar, refusals, and what an agent says
-    "take from open is closed move to you don't see any switch on off the sliced with not carrying anything "
-    "nothing happens help turn your task hold holding held ok think inventory welcome textworld alfred ' / 0"
-).split()
+_SCENERY = """
+    bathtub blinds chair curtains floorlamp footstool laundryhamperlid lightswitch mirror painting plunger poster
+    scrubbrush showerdoor showerglass sink stoveknob window baseballbat basketball boots tennisracket
+"""  # named in official games, though never moved
+_ALSO = """
+    take from open is closed move to you don't see any switch on off the sliced with not carrying anything normal
+    nothing happens help turn your task hold holding held can ok think inventory welcome textworld alfred ' / 0
+"""  # other wordings of official games, the `move` grammar, refusals, and what an agent says
 
 
 @lru_cache(maxsize=1)
 def _kinds() -> tuple[str, ...]:
-    kinds = {*CONTAINS, *PLACES, *_SCENERY, *(key.split()[1] for key in RECEPTACLES)}
+    kinds = {*CONTAINS, *PLACES, *_SCENERY.split(), *(key.split()[1] for key in RECEPTACLES)}
     kinds |= {word for words in OBJECTS.values() for word in words[::3]}
     return tuple(sorted(kinds))
 
@@ -33,8 +33,8 @@ def vocabulary() -> list[str]:
     """Every word of any observation, command or task, each once, always in the same order."""
     wordings = [w.format(o="", r="") for task in TASK_TYPES.values() for w in task.wordings]
     told = re.sub(r"\{[^{}]*\}|#[^#]*#|\[|\]", " ", " ".join(_strings(grammar_text(" ".join(wordings)))))
-    words = {w for w in WORD.findall(told.lower().replace("\\n", " "))}
-    words |= {*_ALSO, *_kinds()}
+    words = set(WORD.findall(told.lower().replace("\\n", " ")))
+    words |= {*_ALSO.split(), *_kinds()}
     named = [f"{kind} {n}" for kind in _kinds() for n in range(1, _NUMBERED.get(kind, 8) + 1)]
     return sorted(words) + named
 

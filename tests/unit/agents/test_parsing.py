@@ -13,7 +13,21 @@ ANY_TEXT = st.one_of(
     st.text(max_size=200),
     st.lists(
         st.sampled_from(
-            ["ACTION:", "action : ", "REASON: ", "<think>", "</think>", "think:", "\n", " ", "**", "`", "look", "é", "\x00"]
+            [
+                "ACTION:",
+                "action : ",
+                "REASON: ",
+                "<think>",
+                "</think>",
+                "think:",
+                "\n",
+                " ",
+                "**",
+                "`",
+                "look",
+                "é",
+                "\x00",
+            ]
         ),
         max_size=12,
     ).map("".join),
@@ -27,7 +41,9 @@ ANY_TEXT = st.one_of(
     think=st.booleans(),
     keep=st.sampled_from([None, "abcdefghijklmnopqrstuvwxyz 0123456789/"]),
 )
-def test_any_text_is_read_as_exactly_one_kind(text: str, format: str, several: str, think: bool, keep: str | None) -> None:
+def test_any_text_is_read_as_exactly_one_kind(
+    text: str, format: str, several: str, think: bool, keep: str | None
+) -> None:
     action = react(format=format, several=several, think=think, keep=keep).parse(text)
     assert action.text == text
     assert [action.command is not None, action.error is not None, action.is_thought].count(True) == 1

@@ -18,7 +18,10 @@ TURN = Turn(
 def test_first_call_shows_system_prompt_and_task_later_calls_the_observation_only() -> None:
     agent = react(system_prompt="Be brief.")
     first = agent.render(TASK, [], STEP)
-    assert [(m.role, m.content) for m in first] == [("system", "Be brief."), ("user", "A wall.\nYour task: find the key")]
+    assert [(m.role, m.content) for m in first] == [
+        ("system", "Be brief."),
+        ("user", "A wall.\nYour task: find the key"),
+    ]
     later = agent.render(TASK, [TURN], STEP)
     assert [(m.role, m.content) for m in later] == [("user", "A wall.")]
 

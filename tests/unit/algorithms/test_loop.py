@@ -1,5 +1,6 @@
 """LOOP's bookkeeping: which groups count, whose advantage, what is dropped, when it stops."""
 
+import copy
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -150,13 +151,25 @@ def test_resume_continues_bit_for_bit() -> None:
     first, second = loop(rewards), loop(rewards)
     for i in range(2):
         first.iterate(i)
-    second.load_state_dict(first.state_dict())
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
     for i in range(2, 4):
         second.iterate(i)
     want, got = straight.learner.model.weights(), second.learner.model.weights()
     assert all((want[k] == v).all() for k, v in got.items())
     assert second.policy.version == straight.policy.version
     assert isinstance(second.learner, Learner)
+
+
+def test_kl_is_to_the_start_and_survives_a_resume() -> None:
+    rewards: list[list[float | None]] = [[1.0, 0.0, 0.0, 1.0]]
+    changes = {"loss": ClippedPolicyLoss(level="token", epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.1), "epochs": 1}
+    first = loop(rewards, **changes)
+    assert first.iterate(0).metrics["train/kl_reference"] >= 0.0
+    second = loop(rewards, **changes)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    want, got = first.iterate(1).metrics, second.iterate(1).metrics
+    assert want["train/kl_reference"] > 1e-6
+    assert got == want
 
 
 def test_outcomes_leave_cancelled_rollouts_out() -> None:

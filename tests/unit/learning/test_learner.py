@@ -155,16 +155,26 @@ def test_a_gradient_that_is_not_finite_is_counted_and_not_applied(model: Model) 
 def test_reference_is_the_base_model_without_a_copy(lora_model: Model) -> None:
     one = learner(lora_model)
     played = samples()
-    adapted, reference = one.logps(played), one.logps(played, reference=True)
+    adapted = one.logps(played)
+    with lora_model.as_reference(None):
+        reference = one.logps(played)
     assert adapted[0] != pytest.approx(reference[0], abs=1e-3)
     with lora_model.network.disable_adapter():  # type: ignore[operator]
         assert one.logps(played)[0] == pytest.approx(reference[0])
     assert one.logps(played)[0] == pytest.approx(adapted[0])  # it was switched on again
 
 
-def test_a_full_model_has_no_reference(model: Model) -> None:
-    with pytest.raises(ConfigError, match="no adapter"):
-        learner(model).logps(samples(), reference=True)
+def test_a_full_model_needs_a_snapshot_for_a_reference(model: Model) -> None:
+    with pytest.raises(ConfigError, match="no adapter"), model.as_reference(None):
+        pass
+    one, start = learner(model), model.weights()
+    before = one.logps(samples())
+    one.step(rows(samples()), POLICY)
+    after = one.logps(samples())
+    assert after[0] != pytest.approx(before[0], abs=1e-3)
+    with model.as_reference(start):
+        assert one.logps(samples())[0] == before[0]
+    assert one.logps(samples())[0] == after[0]
 
 
 def test_only_the_adapter_learns_and_is_saved(lora_model: Model) -> None:

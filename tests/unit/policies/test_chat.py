@@ -22,7 +22,9 @@ def user(text: str) -> Message:
 
 def sampled(chat: Chat, text: str, *, end: bool = True) -> Completion:
     ids = chat.encode_text(text) + ((chat.eos_ids[0],) if end else ())
-    return Completion(ids=ids, logprobs=(-0.5,) * len(ids), text=text, finish="stop" if end else "length", policy_version=0)
+    return Completion(
+        ids=ids, logprobs=(-0.5,) * len(ids), text=text, finish="stop" if end else "length", policy_version=0
+    )
 
 
 def whole(chat: Chat, *messages: Message) -> list[int]:
@@ -37,7 +39,9 @@ def whole(chat: Chat, *messages: Message) -> list[int]:
 def test_deltas_add_up_to_the_whole_rendering(template: str, system: bool) -> None:
     chat = Chat(tokenizer=words() if template == "words" else bytes_tokenizer(TEMPLATES[template]))
     conversation = chat.open()
-    said = [Message(role="system", content="open the door 1"), user("find the key")] if system else [user("find the key")]
+    said = (
+        [Message(role="system", content="open the door 1"), user("find the key")] if system else [user("find the key")]
+    )
     ids = list(conversation.extend(said))
     for turn in range(4):
         answer = sampled(chat, "open door 2")
@@ -71,16 +75,22 @@ def test_the_append_only_frame_is_proved_not_guessed() -> None:
     assert trimming is not None
     assert trimming.trims
     assert Chat(tokenizer=bytes_tokenizer(FORGETTING)).frame is None
-    sly = CHATML.replace("{{ '<|im_start|>'", "{% if message['content'].startswith('door') %}!{% endif %}{{ '<|im_start|>'")
+    sly = CHATML.replace(
+        "{{ '<|im_start|>'", "{% if message['content'].startswith('door') %}!{% endif %}{{ '<|im_start|>'"
+    )
     assert not prints_only(sly)
-    numbered = CHATML.replace("'<|im_start|>' +", "'<|im_start|>' + (loop.index | string) +")
-    assert Chat(tokenizer=bytes_tokenizer(numbered)).frame is None
+    late = CHATML.replace("{{ '<|im_start|>' +", "{% if loop.index > 3 %}!{% endif %}{{ '<|im_start|>' +")
+    assert prints_only(late)  # looks into no message, yet its words depend on the place
+    assert Chat(tokenizer=bytes_tokenizer(late)).frame is None
 
 
 @pytest.mark.parametrize("template", list(TEMPLATES))
 def test_the_frame_and_full_rendering_agree(template: str) -> None:
     """The fast path against the slow one on random talk."""
-    chat, slow = Chat(tokenizer=bytes_tokenizer(TEMPLATES[template])), Chat(tokenizer=bytes_tokenizer(TEMPLATES[template]))
+    chat, slow = (
+        Chat(tokenizer=bytes_tokenizer(TEMPLATES[template])),
+        Chat(tokenizer=bytes_tokenizer(TEMPLATES[template])),
+    )
     slow.frame = None
     rng = random.Random(0)
     one, two = chat.open(), slow.open()

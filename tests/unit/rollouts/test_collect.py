@@ -17,7 +17,9 @@ def random_door(request: Request) -> str:
     return f"open door {1 + request.seed % 3}"
 
 
-def play(env: Doors | None = None, seed: int = 0, k: int = 4, enough: Enough | None = None, **changes: object) -> Collection:
+def play(
+    env: Doors | None = None, seed: int = 0, k: int = 4, enough: Enough | None = None, **changes: object
+) -> Collection:
     env = env or Doors()
     return rollouts(env, **changes).collect(  # type: ignore[arg-type]
         env.tasks("train"), rollouts_per_task=k, temperature=1.0, seed=seed, enough=enough
@@ -67,7 +69,9 @@ def test_prompts_and_completions_make_up_what_the_policy_saw() -> None:
 def test_every_session_is_closed_and_every_episode_released() -> None:
     env = Doors()
     player = rollouts(env)
-    player.collect(env.tasks("train"), rollouts_per_task=4, temperature=1.0, seed=0, enough=Enough(total=0.5, per_task=2))
+    player.collect(
+        env.tasks("train"), rollouts_per_task=4, temperature=1.0, seed=0, enough=Enough(total=0.5, per_task=2)
+    )
     assert all(session.closed for session in env.opened)
     assert player.policy.live == set()
 
@@ -233,9 +237,7 @@ def test_impossible_orders_are_refused() -> None:
     env = Doors()
     tasks = env.tasks("train")
     with pytest.raises(ConfigError, match="only 2 rollouts are played"):
-        rollouts(env).collect(
-            tasks, rollouts_per_task=2, temperature=1.0, seed=0, enough=Enough(total=0.9, per_task=4)
-        )
+        rollouts(env).collect(tasks, rollouts_per_task=2, temperature=1.0, seed=0, enough=Enough(total=0.9, per_task=4))
     with pytest.raises(ConfigError, match="'train/0' first"):
         rollouts(env).collect([tasks[0], tasks[0]], rollouts_per_task=2, temperature=1.0, seed=0)
     with pytest.raises(ConfigError, match=r"enough.total is 1.5"):

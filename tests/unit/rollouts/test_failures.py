@@ -27,7 +27,11 @@ WALL = Action(text="open door 9", command="open door 9")
 
 def hosted(step_timeout_s: float = 1.0, **arguments: object) -> SubprocessEnv:
     return SubprocessEnv(
-        factory="tests.doors.Doors", arguments=arguments, step_timeout_s=step_timeout_s, start_timeout_s=20.0, python=None
+        factory="tests.doors.Doors",
+        arguments=arguments,
+        step_timeout_s=step_timeout_s,
+        start_timeout_s=20.0,
+        python=None,
     )
 
 
@@ -74,7 +78,9 @@ def test_a_failing_process_is_a_stop_reason_of_its_own(fault: str, said: str, ch
     assert all(said in str(t.error) for t in bad.trajectories)
     assert all(t.outcome is None and len(t.turns) == 3 and t.turns[-1].step is None for t in bad.trajectories)
     assert bad.rewards == ()  # never a reward of 0
-    assert {t.stop for g in (collection.groups[0], collection.groups[2]) for t in g.trajectories} == {StopReason.MAX_TURNS}
+    assert {t.stop for g in (collection.groups[0], collection.groups[2]) for t in g.trajectories} == {
+        StopReason.MAX_TURNS
+    }
     stats = collection.stats
     assert (stats["env_errors"], stats["retries"], stats["dead_groups"], stats["abandoned_threads"]) == (2, 2, 1, 0)
     env.close()
@@ -167,9 +173,10 @@ def test_a_child_is_used_again_only_after_a_clean_close(children: set[int]) -> N
     first.close()
     second = env.start(bad, 0)
     assert second.pid == pid
+    second.step(WALL)
+    second.step(WALL)
     with pytest.raises(EnvironmentFailure):
-        for _ in range(3):
-            second.step(WALL)
+        second.step(WALL)
     second.close()
     third = env.start(good, 0)
     assert third.pid != pid
@@ -191,7 +198,10 @@ def test_children_die_with_a_killed_parent(fault: str) -> None:
         threading.Event().wait()
     """)
     parent = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())

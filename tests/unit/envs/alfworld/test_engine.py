@@ -18,7 +18,9 @@ from tests.alfworld_games import FACTS, kitchen, play
 TRANSCRIPTS = Path(__file__).parents[3] / "golden" / "alfworld_transcripts.jsonl"
 
 
-@pytest.mark.parametrize("line", TRANSCRIPTS.read_text(encoding="utf-8").splitlines(), ids=["heat", "cool", "look", "heat2"])
+@pytest.mark.parametrize(
+    "line", TRANSCRIPTS.read_text(encoding="utf-8").splitlines(), ids=["heat", "cool", "look", "heat2"]
+)
 def test_transcripts_recorded_from_the_real_engine(line: str) -> None:
     record = json.loads(line)
     engine = Engine(make_game(record["split"], record["number"]))
@@ -69,7 +71,11 @@ def test_golden_walk_through_the_small_kitchen() -> None:
     [
         ("pick", "go to table 1\ntake apple 1 from table 1\ngo to shelf 1\nput apple 1 in/on shelf 1", True),
         ("pick", "go to table 1\ntake apple 1 from table 1\ngo to shelf 1", False),  # held there is not put there
-        ("pick", "go to fridge 1\nopen fridge 1\ntake mug 1 from fridge 1\ngo to shelf 1\nput mug 1 in/on shelf 1", False),
+        (
+            "pick",
+            "go to fridge 1\nopen fridge 1\ntake mug 1 from fridge 1\ngo to shelf 1\nput mug 1 in/on shelf 1",
+            False,
+        ),
         ("clean", "go to table 1\ntake apple 1 from table 1\ngo to shelf 1\nput apple 1 in/on shelf 1", False),
         (
             "clean",
@@ -79,21 +85,21 @@ def test_golden_walk_through_the_small_kitchen() -> None:
         ),
         (  # heated, then cooled: no longer hot
             "heat",
-            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\ngo to fridge 1\n"
-            "cool apple 1 with fridge 1\ngo to shelf 1\nput apple 1 in/on shelf 1",
+            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\n"
+            "go to fridge 1\ncool apple 1 with fridge 1\ngo to shelf 1\nput apple 1 in/on shelf 1",
             False,
         ),
         (
             "cool",
-            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\ngo to fridge 1\n"
-            "cool apple 1 with fridge 1\ngo to shelf 1\nput apple 1 in/on shelf 1",
+            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\n"
+            "go to fridge 1\ncool apple 1 with fridge 1\ngo to shelf 1\nput apple 1 in/on shelf 1",
             True,
         ),
         (  # the apple that was heated is not the one that was put away
             "heat",
-            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\nopen microwave 1\n"
-            "put apple 1 in/on microwave 1\ngo to fridge 1\nopen fridge 1\ntake apple 2 from fridge 1\ngo to shelf 1\n"
-            "put apple 2 in/on shelf 1",
+            "go to table 1\ntake apple 1 from table 1\ngo to microwave 1\nheat apple 1 with microwave 1\n"
+            "open microwave 1\nput apple 1 in/on microwave 1\ngo to fridge 1\nopen fridge 1\n"
+            "take apple 2 from fridge 1\ngo to shelf 1\nput apple 2 in/on shelf 1",
             False,
         ),
         (
@@ -119,7 +125,11 @@ def test_golden_walk_through_the_small_kitchen() -> None:
         ("look", "go to table 1\nuse desklamp 1\ntake knife 1 from table 1", False),  # the wrong thing
         ("look", "go to table 1\nuse desklamp 1\ntake apple 1 from table 1\ngo to shelf 1", False),  # walked away
         ("look", "go to table 1\nuse desklamp 1\ntake apple 1 from table 1", True),
-        ("look", "go to table 1\nuse desklamp 1\nuse desklamp 1\ntake apple 1 from table 1", True),  # quirk (4): stays on
+        (
+            "look",
+            "go to table 1\nuse desklamp 1\nuse desklamp 1\ntake apple 1 from table 1",
+            True,
+        ),  # quirk (4): stays on
     ],
 )
 def test_goals_and_near_misses(kind: str, commands: str, won: bool) -> None:
@@ -136,7 +146,9 @@ def test_play_goes_on_after_the_win_and_a_win_can_be_undone() -> None:
     assert engine.step("take apple 1 from shelf 1") == ("You pick up the apple 1 from the shelf 1.", 0, False)
 
 
-@pytest.mark.parametrize("command", ["", " ", "LOOK", "Go to fridge 1", "go  to fridge 1", "go to fridge", "fly", "help"])
+@pytest.mark.parametrize(
+    "command", ["", " ", "LOOK", "Go to fridge 1", "go  to fridge 1", "go to fridge", "fly", "help"]
+)
 def test_unknown_commands_change_nothing(command: str) -> None:
     engine = Engine(kitchen())
     before = engine.admissible()

@@ -13,7 +13,9 @@ ROW = st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"))
 
 
 @given(st.sets(ROW), st.lists(st.tuples(st.booleans(), ROW)))
-def test_a_relation_is_a_set_with_sorted_buckets(start: set[tuple[str, str]], edits: list[tuple[bool, tuple[str, str]]]) -> None:
+def test_a_relation_is_a_set_with_sorted_buckets(
+    start: set[tuple[str, str]], edits: list[tuple[bool, tuple[str, str]]]
+) -> None:
     relation, expected = Relation(start), set(start)
     before = relation.copy()
     for add, row in edits:
@@ -34,7 +36,9 @@ def test_solve_is_the_join_in_raw_order(left: set[tuple[str, str]], right: set[t
     query = (Atom("p", ("u", "v")), Atom("q", ("w", "v")))
     bound = {"u": "a"} if bind else {}
     found = [(b["u"], b["v"], b["w"]) for b in solve(query, facts, bound)]
-    brute = [(u, v, w) for (u, v), (w, v2) in product(sorted(left), sorted(right)) if v == v2 and (not bind or u == "a")]
+    brute = [
+        (u, v, w) for (u, v), (w, v2) in product(sorted(left), sorted(right)) if v == v2 and (not bind or u == "a")
+    ]
     assert found == brute
     assert holds(query, facts, bound) == bool(brute)
 

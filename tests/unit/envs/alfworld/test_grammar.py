@@ -14,7 +14,9 @@ from agentexp.errors import DataError
 
 def grammar(**rules: list[dict[str, str]]) -> Grammar:
     text = grammar_text("Your task is to: x").replace(
-        "grammar :: \"\"\"\n{", 'grammar :: """\n{' + "".join(f"{json.dumps(k)}: {json.dumps(v)}," for k, v in rules.items()), 1
+        'grammar :: """\n{',
+        'grammar :: """\n{' + "".join(f"{json.dumps(k)}: {json.dumps(v)}," for k, v in rules.items()),
+        1,
     )
     return parse_grammar(text)[0]
 
@@ -61,11 +63,11 @@ def test_the_task_is_read_apart_from_the_rules(task: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        ("", "no \"task\" rule"),
+        ("", 'no "task" rule'),
         (grammar_text("x").replace('"list_empty"', '"list_emtpy"'), "lacks rule 'list_empty'"),
         (grammar_text("x").replace('"look.feedback"', '"look.fedback"'), "lacks rule 'look.feedback'"),
         (grammar_text("x").replace('"near": [', '"near": [,'), "not JSON"),
-        (grammar_text("x").partition("action GotoLocation")[0], "lacks its actions"),
+        (grammar_text("x").partition("action GotoLocation")[0], "lacks action 'look'"),
     ],
 )
 def test_a_broken_grammar_says_what_is_wrong(broken: str, says: str) -> None:

@@ -1,0 +1,62 @@
+# Each target works alone on a fresh machine: it makes .venv and installs what it needs first.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check real clean
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+# A machine with an NVIDIA GPU gets the CUDA build of torch, any other the CPU build: from this machine's
+# own wheels if it has them, else from PyTorch's index of CPU builds (on Linux; elsewhere PyPI's is one).
+GPU := $(shell nvidia-smi -L 2>/dev/null | head -1)
+CONSTRAINTS := $(if $(GPU),constraints.txt,constraints-cpu.txt)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CPU_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu
+
+help: ## show this
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+
+setup: $(VENV)/.dev ## make .venv and install everything for work on the project
+
+demo: $(VENV)/.core ## install, then train an agent: a warm start and LOOP, before and after
+	@$(BIN)/agentexp train
+
+test: $(VENV)/.dev ## the tests that need no engine, no GPU and no minutes of training
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## format, lint, types, floors and the fast tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q
+
+real: $(VENV)/.real ## the tests that play the real TextWorld engine (several minutes)
+	@$(BIN)/python -m pytest -m real
+
+clean: ## delete .venv and caches, keep runs/
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+define install
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 2; }
+	@test -x $(BIN)/python || { echo "Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing $(1) ($(CONSTRAINTS)); the first time this takes a few minutes and 1.6 GB"
+	@start=$$SECONDS; index=; \
+	if [ -z "$(GPU)" ] && [ "$$(uname)" = Linux ] && ! $(PIP) install -q --dry-run --no-index --no-deps -c constraints-cpu.txt torch >/dev/null 2>&1; \
+	then index="$(CPU_INDEX)"; fi; \
+	$(PIP) install -qq $(2) -c $(CONSTRAINTS) $$index; \
+	echo "Installed in $$((SECONDS - start)) s"
+	@touch $@
+endef
+
+$(VENV)/.core: pyproject.toml constraints.txt constraints-cpu.txt
+	$(call install,agentexp,-e .)
+
+$(VENV)/.dev: pyproject.toml constraints.txt constraints-cpu.txt
+	$(call install,agentexp and its development tools,-e '.[dev]')
+	@touch $(VENV)/.core
+
+$(VENV)/.real: $(VENV)/.dev
+	$(call install,the real ALFWorld engine (compiles for some minutes),-e '.[dev,alfworld]')

@@ -1,0 +1,86 @@
+"""Each mutation of the code must break a named test. The mutated copy of the package lies in a
+temporary folder; the tests run against it in a fresh process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """In `file`, `old` becomes `new`; then `test` must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTATIONS = [
+    Mutation("K for K-1", "advantages.py", "total, others = math.fsum(rewards), len(rewards) - 1", "total, others = math.fsum(rewards), len(rewards)", "tests/unit/test_advantages.py"),
+    Mutation("the own reward stays in the baseline", "advantages.py", "r - (total - r) / others", "r - total / others", "tests/unit/test_advantages.py"),
+    Mutation("flat groups are not exactly zero", "advantages.py", "if min(rewards) == max(rewards):", "if False:", "tests/unit/test_advantages.py"),
+    Mutation("min and max swapped", "losses/ppo.py", "torch.minimum(rho * advantage", "torch.maximum(rho * advantage", "tests/unit/losses"),
+    Mutation("the clip is one-sided", "losses/ppo.py", "rho.clamp(low, 1.0 + epsilon)", "rho.clamp(max=1.0 + epsilon)", "tests/unit/losses"),
+    Mutation("the mask is dropped", "losses/ppo.py", "difference = (logps - old_logps).masked_fill(~mask, 0.0)", "difference = logps - old_logps", "tests/unit/losses"),
+    Mutation("turns run into each other", "losses/ppo.py", "index = turn.clamp(min=0)", "index = turn.clamp(min=0, max=0)", "tests/unit/losses"),
+    Mutation("the sign of the policy gradient", "losses/ppo.py", "total = -(w * objective).sum()", "total = (w * objective).sum()", "tests/unit/losses"),
+    Mutation("k3 the other way round", "losses/ppo.py", "d = (reference_logps - logps)", "d = (logps - reference_logps)", "tests/unit/losses"),
+    Mutation("read tokens are trained", "packing.py", "mask += [False] * read + [trained]", "mask += [True] * read + [trained]", "tests/unit/test_packing.py"),
+    Mutation("a rollout's length counts", "packing.py", "m / (mine * len(trained))", "m / len(trained)", "tests/unit/test_packing.py"),
+    Mutation("log-probs are one token off", "learning/logps.py", "states[rows, columns - 1]", "states[rows, columns]", "tests/unit/learning"),
+    Mutation("the trainer forgets the temperature", "learning/logps.py", "if temperature != 1.0:", "if False:", "tests/unit/learning"),
+    Mutation("the optimiser is not resumed", "learning/learner.py", 'self.optimizer.load_state_dict(state["optimizer"])', "pass", "tests/unit/learning"),
+    Mutation("the schedule is not resumed", "learning/learner.py", 'self.steps, self.skipped = int(state["steps"])', 'self.steps, self.skipped = 0 * int(state["steps"])', "tests/unit/learning"),
+    Mutation("a broken gradient is applied", "learning/learner.py", "if bool(torch.isfinite(norm)):", "if True:", "tests/unit/learning"),
+    Mutation("the cache forgets what was sampled", "policies/hf.py", "self._held[requests[i].episode].append(tokens[i])", "pass", "tests/unit/policies/test_hf.py"),
+    Mutation("padding is seen", "policies/kv_cache.py", "<= self._at[:, :, None]", "<= self._at[:, -1:, None]", "tests/unit/policies/test_hf.py"),
+    Mutation("old keys outlive an update", "policies/hf.py", "self._row, self._held, self._cache = {}, {}, None", "pass", "tests/unit/policies/test_hf.py"),
+    Mutation("advantages of the nominal group", "algorithms/loop.py", "members = [t for t in group.scored if t.outcome is not None and math.isfinite(t.outcome.reward)]", "members = list(group.trajectories)", "tests/unit/algorithms"),
+    Mutation("old log-probs are the sampler's", "algorithms/loop.py", 'if self.old_logps == "learner":', "if False:", "tests/unit/algorithms"),
+    Mutation("the control is not shuffled", "algorithms/loop.py", "if self.shuffle_advantages:", "if False:", "tests/unit/algorithms"),
+]  # fmt: skip
+
+
+def run(package: Path, test: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "--rootdir", str(package), test]
+    return subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+
+
+def copy_of_the_project(to: Path) -> Path:
+    shutil.copytree(ROOT / "agentexp", to / "agentexp", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", to / "tests", ignore=shutil.ignore_patterns("__pycache__", "e2e", "real", "mutation"))
+    shutil.copy(ROOT / "pyproject.toml", to)
+    return to
+
+
+@pytest.mark.slow
+def test_without_a_mutation_the_tests_pass(tmp_path: Path) -> None:
+    """The control: what the mutations break is whole before."""
+    package = copy_of_the_project(tmp_path)
+    for test in sorted({m.test for m in MUTATIONS}):
+        done = run(package, test)
+        assert done.returncode == 0, done.stdout[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_mutation_is_noticed(mutation: Mutation, tmp_path: Path) -> None:
+    package = copy_of_the_project(tmp_path)
+    path = package / "agentexp" / mutation.file
+    text = path.read_text()
+    assert text.count(mutation.old) == 1, f"{mutation.old!r} stands {text.count(mutation.old)} times in {mutation.file}"
+    path.write_text(text.replace(mutation.old, mutation.new))
+    done = run(package, mutation.test)
+    assert done.returncode == 1, f"{mutation.name}: no test noticed\n{done.stdout[-2000:]}"
