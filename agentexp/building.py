@@ -144,10 +144,11 @@ class Binder:
             return None
 
     def _node_fits(self, made: Target, kind: Type, key: str) -> None:
-        if made.makes.anything or (made.makes.plain and kind.plain):
+        makes = made.makes
+        if makes.anything or (makes.plain and set(makes.plain) <= set(kind.plain)):
             return
-        if not kind.parts or not made.makes.parts:
-            self._say(f"{key} is a node of {made.name} ({self.where(key)}), but {kind.text} is needed")
+        if not kind.parts or not makes.parts:
+            self._say(f"{key} is a node of {made.name} ({self.where(key)}), which gives {makes.text}, not {kind.text}")
             return
         self._fits(made, kind.parts, key)
 

@@ -267,7 +267,8 @@ class _Attempt:
         part.load_state_dict(state["state"])
         self.found, self.earlier_s = state["found"], state["wall_s"]
         set_random_state(state["random"])
-        where = f"{checkpoint.about['part']} iteration {checkpoint.about['iteration']}"
+        last = self.plan[checkpoint.number - 1]
+        where = "the measurement before" if last.kind == "before" else f"{last.part} iteration {last.iteration}"
         redone = f"; {dropped} younger rows of metrics.jsonl are made again" if dropped else ""
         self.display.notice(f"resuming after {where} ({checkpoint.path}){redone}")
         return checkpoint.number

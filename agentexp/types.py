@@ -21,7 +21,8 @@ class StopReason(StrEnum):
     """Why an episode ended.
 
     DONE: the environment said so. MAX_TURNS, MAX_TOKENS: a budget of the rollout ran out; the
-    final state is still scored. CANCELLED: cut by early stop. ENV_ERROR: the environment failed;
+    final state is still scored. CANCELLED: cut by early stop, or dropped
+    by a truncation policy. ENV_ERROR: the environment failed;
     never scored, never a reward of 0.
     """
 

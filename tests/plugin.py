@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "plugins.md"
 _FILE = re.compile(r"^`(lights/\S+)`\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_SHELL = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def write_plugin(folder: Path) -> list[Path]:
@@ -24,5 +24,6 @@ def write_plugin(folder: Path) -> list[Path]:
 
 def commands(text: str) -> list[str]:
     """The command lines of all shell blocks of a page, without comments."""
-    lines = [line.split("  #")[0].strip() for block in _SHELL.findall(text) for line in block.splitlines()]
+    blocks = [body for language, body in _FENCE.findall(text) if language in {"", "bash", "sh"}]
+    lines = [re.split(r"\s+#\s", line)[0].strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line and not line.startswith("#")]

@@ -121,9 +121,8 @@ def check_groups(overrides: Sequence[Override], where: Tree) -> None:
             )
         if not dot and key not in keys and not o.is_add():
             known = [*groups, *keys]
-            raise ConfigError(
-                f"{typed!r}: there is no group or key {key!r}.{nearest(head, known)} There are: {', '.join(known)}"
-            )
+            guess, listed = nearest(head, known), ", ".join(known)
+            raise ConfigError(f"{typed!r}: conf/{ROOT}.yaml has no group or key {key!r}.{guess} It has: {listed}")
         if (
             not dot
             and key in keys
@@ -148,7 +147,8 @@ def _check_option(o: Override, value: Any, where: Tree) -> None:
         if not isinstance(option, str) or option not in options:
             raise ConfigError(
                 f"{o.input_line!r}: the group {group} ({where.roots[0].name}/{group}/) has no option {option!r}."
-                f"{nearest(str(option), options)} Options: {', '.join(options)} (those of a package need plugins=[PACKAGE])"
+                f"{nearest(str(option), options)} Options: {', '.join(options)}. "
+                "The options of another package need plugins=[PACKAGE]"
             )
     if o.is_add() and not o.package and group in {g for g, _ in _default_groups()}:
         raise ConfigError(f"{o.input_line!r}: the group {group} is chosen already; write {group}={value} without the +")

@@ -96,8 +96,9 @@ def recompose(run: Path, arguments: Sequence[str]) -> Composed:
     for o in overrides:
         if o not in groups:
             OmegaConf.update(config, o.key_or_group, o.value(), force_add=True)
-    if model_folder(run).is_dir() and OmegaConf.select(config, "model.weights", default=0) is None:
-        OmegaConf.update(config, "model.weights", str(run))  # its own words, should the vocabulary have grown since
+    saved, model = model_folder(run), config.get("model") or {}
+    if "weights" in model and ("path" not in model or (saved / "adapter_config.json").is_file()) and saved.is_dir():
+        model["weights"] = str(run)  # with its own words, should the vocabulary have grown since
     values = [(o.key_or_group, str(o.value()), f"command line: {o.input_line}") for o in overrides if o not in groups]
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)

@@ -50,8 +50,8 @@ class HfPolicy:
         self.model.network.eval()
         fresh = self._admit(requests)
         rows = [self._row[r.episode] for r in requests]
-        uniforms = np.stack([_uniforms(r) for r in requests]) if any(r.temperature > 0 for r in requests) else None
         longest = max(r.max_tokens for r in requests)
+        uniforms = np.stack([_uniforms(r, longest) for r in requests]) if any(r.temperature > 0 for r in requests) else None
         ids: list[list[int]] = [[] for _ in requests]
         logps: list[list[float]] = [[] for _ in requests]
         going = list(range(len(requests)))
@@ -170,10 +170,10 @@ class HfPolicy:
         return tokens.tolist(), chosen.tolist()
 
 
-def _uniforms(request: Request) -> Any:
-    """The request's random numbers [max_tokens], by a counter-based generator: the same whatever
+def _uniforms(request: Request, count: int) -> Any:
+    """The request's first `count` random numbers, by a counter-based generator: the same whatever
     else is in the batch."""
-    return np.random.Generator(np.random.Philox(request.seed)).random(request.max_tokens)
+    return np.random.Generator(np.random.Philox(request.seed)).random(count)
 
 
 def _eos_ids(model: Model) -> list[int]:

@@ -61,8 +61,9 @@ class RowCache(Cache):
         self.lengths = F.pad(self.lengths[index], (0, extra))
 
     def begin(self, new_tokens: int) -> tuple[Tensor, Tensor]:
-        """Make room for `new_tokens` more per row; returns their positions [R, L] and the mask
-        [R, 1, L, T'] of keys that each query may see."""
+        """Make room for `new_tokens` more per row; returns their positions [R, L] and what is added to
+        the attention scores [R, 1, L, T']: 0 for keys that a query may see, minus infinity elsewhere
+        (attention with a boolean mask makes the same again in every layer)."""
         need = int(self.lengths.max()) + new_tokens
         if need > self.capacity:
             grow = max(need, self.capacity + self.capacity // 2) - self.capacity
@@ -71,7 +72,8 @@ class RowCache(Cache):
         self._upto = need
         self._at = self.lengths[:, None] + torch.arange(new_tokens, device=self.lengths.device)
         seen = torch.arange(need, device=self.lengths.device) <= self._at[:, :, None]
-        return self._at, seen[:, None]
+        hidden = torch.full(seen.shape, float("-inf"), dtype=self.keys[0].dtype, device=seen.device)
+        return self._at, hidden.masked_fill_(seen, 0.0)[:, None]
 
     def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """transformers' hook: store the new keys and values, return all up to the longest row."""

@@ -49,7 +49,7 @@ TRAPS = {
     "algorithm.loss._target_=agentexp.learning.learner.Learner": ["it is no agentexp.losses.ppo.ClippedPolicyLoss"],
     "plugins=[no_such_package]": ["no_such_package", "install it"],
     "plugins=alfworld": ["a list of package names"],
-    "seed=0,1": ["several values", "agentexp train -m seed=0,1"],
+    "seed=0,1": ["several values", "agentexp train -m"],
     "run.iterations=${nothing}": ["run.iterations", "nothing"],
     "run.iterations=???": ["run.iterations", "Missing mandatory value"],
     "a=(b": ["cannot be read"],
