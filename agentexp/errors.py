@@ -24,7 +24,7 @@ class StorageError(AgentexpError):
     """The disk refused: full, read-only, not a folder."""
 
 
-class EnvironmentFailure(AgentexpError):
+class EnvironmentFailure(AgentexpError):  # noqa: N818  a failure of the environment, not an error of ours
     """An environment hung, raised or died. Recorded as StopReason.ENV_ERROR, never as reward 0."""
 
 

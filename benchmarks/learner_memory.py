@@ -59,14 +59,20 @@ def measure(kind: str, rows: int, tokens: int) -> dict[str, float]:
     from agentexp.packing import Row, token_weights  # noqa: PLC0415
     from agentexp.types import Sample  # noqa: PLC0415
 
-    words = [f"{a}{b}{c}" for a in "bcdfghjklmnp" for b in "aeiou" for c in (f"{i:c}{j:c}" for i in range(97, 123) for j in range(97, 123))]
+    words = [
+        f"{a}{b}{c}"
+        for a in "bcdfghjklmnp"
+        for b in "aeiou"
+        for c in (f"{i:c}{j:c}" for i in range(97, 123) for j in range(97, 123))
+    ]
     model = tiny(
         words=words[: VOCABULARY - 5], weights=None, hidden_size=256, layers=6, head_size=32, mlp_ratio=3,
         max_context_tokens=2048, initializer_range=0.1, threads=1, seed=0,
     )  # fmt: skip
     learner = Learner(
-        model=model, lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0, max_grad_norm=1.0, warmup_steps=0, schedule="constant",
-        total_steps=None, final_lr_fraction=1.0, tokens_per_microbatch=rows * tokens, temperature=1.0,
+        model=model, lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0, max_grad_norm=1.0, warmup_steps=0,
+        schedule="constant", total_steps=None, final_lr_fraction=1.0, tokens_per_microbatch=rows * tokens,
+        temperature=1.0,
     )  # fmt: skip
     rng = random.Random(0)
     samples = []
@@ -84,7 +90,9 @@ def measure(kind: str, rows: int, tokens: int) -> dict[str, float]:
         )
     weights = token_weights(samples, "rollout")
     loop = ClippedPolicyLoss(level="token", epsilon=0.1, interval="one_plus_minus", kl_coefficient=0.0)
-    learner.step([Row(sample=s, weight=w) for s, w in zip(samples[:1], weights[:1], strict=True)], negative_log_likelihood)  # moments exist now
+    learner.step(
+        [Row(sample=s, weight=w) for s, w in zip(samples[:1], weights[:1], strict=True)], negative_log_likelihood
+    )  # moments exist now
     gc.collect()
     cuda = model.device.type == "cuda"
     if cuda:
@@ -93,11 +101,19 @@ def measure(kind: str, rows: int, tokens: int) -> dict[str, float]:
     with Peak() as peak:
         if kind == "loop":
             old = learner.logps(samples)
-            samples = [Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=o, advantage=s.advantage, origin=s.origin) for s, o in zip(samples, old, strict=True)]
-        learner.step([Row(sample=s, weight=w) for s, w in zip(samples, weights, strict=True)], loop if kind == "loop" else negative_log_likelihood)
+            samples = [
+                Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=o, advantage=s.advantage, origin=s.origin)
+                for s, o in zip(samples, old, strict=True)
+            ]
+        learner.step(
+            [Row(sample=s, weight=w) for s, w in zip(samples, weights, strict=True)],
+            loop if kind == "loop" else negative_log_likelihood,
+        )
     top = torch.cuda.max_memory_allocated() / 2**20 if cuda else peak.value
     shape = model.head.weight.shape
-    copies = len({t.data_ptr() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter) and t.shape == shape})
+    copies = len(
+        {t.data_ptr() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter) and t.shape == shape}
+    )
     assert copies == 3, f"{copies} tensors have the embedding's shape; one weight and two moments are expected"
     return {"mib": top - start, "model_copies": copies - 2}
 
@@ -124,7 +140,16 @@ def main() -> None:
             found[kind].append(one["mib"])
             copies = max(copies, one["model_copies"])
     sft, loop = statistics.median(found["sft"]), statistics.median(found["loop"])
-    print(json.dumps({"sft_mib": round(sft, 1), "loop_mib": round(loop, 1), "ratio": round(loop / sft, 4), "model_copies": copies}))
+    print(
+        json.dumps(
+            {
+                "sft_mib": round(sft, 1),
+                "loop_mib": round(loop, 1),
+                "ratio": round(loop / sft, 4),
+                "model_copies": copies,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from agentexp.types import Action, Message, Step, Task, Turn
 
 
 class Agent(Protocol):
+    """Renders what is new, reads and writes actions."""
+
     def render(self, task: Task, turns: Sequence[Turn], step: Step) -> list[Message]:
         """The messages that are new since the last turn: the first call (no turns) includes the
         system prompt and the task; later calls only the latest observation."""

@@ -65,8 +65,8 @@ class Loop:
     ) -> None:
         if rollouts_per_task < 2 and advantage != "none":
             raise ConfigError(
-                f"algorithm.rollouts_per_task is {rollouts_per_task}, but advantage {advantage!r} compares the members of a group; "
-                "use 2 or more rollouts, or algorithm=reinforce"
+                f"algorithm.rollouts_per_task is {rollouts_per_task}, but advantage {advantage!r} compares the members "
+                "of a group; use 2 or more rollouts, or algorithm=reinforce"
             )
         if learner.temperature != temperature:
             raise ConfigError(
@@ -85,7 +85,7 @@ class Loop:
 
     def iterate(self, i: int) -> Iteration:
         """One pass of the outer loop (Algorithm 1, lines 2-9)."""
-        played = self.rollouts.collect(                                        # line 4: K rollouts of pi_old
+        played = self.rollouts.collect(  # line 4: K rollouts of pi_old
             self.tasks.next(self.tasks_per_iteration),
             rollouts_per_task=self.rollouts_per_task,
             temperature=self.temperature,
@@ -93,9 +93,9 @@ class Loop:
             enough=self.enough,
             progress=None if self.progress is None else partial(self.progress, "playing"),
         )
-        judged, counts = self.judge(played.groups, i)                          # line 5: eq. (3)
+        judged, counts = self.judge(played.groups, i)  # line 5: eq. (3)
         samples = [s for trajectory, a in judged for s in to_samples(trajectory, a)]
-        metrics = self.improve(samples, i)                                     # lines 7-9: eq. (5), (9)
+        metrics = self.improve(samples, i)  # lines 7-9: eq. (5), (9)
         self.policy.refresh()
         trajectories = tuple(t for g in played.groups for t in g.trajectories)
         clock = {name: value for name, value in played.stats.items() if name.endswith("seconds")}
@@ -125,7 +125,9 @@ class Loop:
             counts["flat"] += not any(values)
             if self.shuffle_advantages:
                 random.Random(seed_for(self.seed, "loop", "shuffled", i, group.task.id)).shuffle(values)
-            kept = [(t, a) for t, a in zip(members, values, strict=True) if a != 0.0 and abs(a) >= self.min_abs_advantage]
+            kept = [
+                (t, a) for t, a in zip(members, values, strict=True) if a != 0.0 and abs(a) >= self.min_abs_advantage
+            ]
             counts["pruned"] += len(members) - len(kept)
             judged += kept
         counts["trained"] = float(len(judged))
@@ -156,7 +158,12 @@ class Loop:
                     break
             if stopped:
                 break
-        return {**mean_metrics(history), "first_ratio": history[0]["ratio"], "steps": float(len(history)), "stopped_on_kl": stopped}
+        return {
+            **mean_metrics(history),
+            "first_ratio": history[0]["ratio"],
+            "steps": float(len(history)),
+            "stopped_on_kl": stopped,
+        }
 
     def with_old_logps(self, samples: Sequence[Sample]) -> list[Sample]:
         """The same rows with pi_old's log-probs as the learner computes them."""

@@ -65,7 +65,10 @@ class Sft:
         """steps_per_iteration optimiser steps."""
         if not self.samples:
             self.samples = self.play_expert()
-        history = [self.learner.step(rows(self.next_batch(), self.observation_weight), negative_log_likelihood) for _ in range(self.steps_per_iteration)]
+        history = [
+            self.learner.step(rows(self.next_batch(), self.observation_weight), negative_log_likelihood)
+            for _ in range(self.steps_per_iteration)
+        ]
         self.policy.refresh()
         metrics = {**mean_metrics(history), "epoch": float(self.epoch), **self.facts}
         return Iteration(metrics={f"sft/{k}": v for k, v in metrics.items()})
@@ -78,8 +81,14 @@ class Sft:
             seed = seed_for(self.seed, "sft", "expert", n)
             played.append(
                 demonstrate(
-                    environment=self.environment, agent=self.agent, chat=self.chat, task=task,
-                    sample=n, seed=seed, noise=self.noise, max_turns=self.max_turns,
+                    environment=self.environment,
+                    agent=self.agent,
+                    chat=self.chat,
+                    task=task,
+                    sample=n,
+                    seed=seed,
+                    noise=self.noise,
+                    max_turns=self.max_turns,
                 )
             )
         won = [t for t in played if t.outcome is not None and t.outcome.success]
@@ -140,7 +149,4 @@ def rows(samples: Sequence[Sample], observation_weight: float) -> list[Row]:
     acts = sum(sum(s.mask) for s in samples)
     reads = sum(len(s.ids) - 1 - sum(s.mask) for s in samples)
     act, read = 1.0 / acts, observation_weight / max(1, reads)
-    return [
-        Row(sample=s, weight=(0.0, *(act if m else read for m in s.mask[1:])))
-        for s in samples
-    ]
+    return [Row(sample=s, weight=(0.0, *(act if m else read for m in s.mask[1:]))) for s in samples]

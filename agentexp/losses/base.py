@@ -20,6 +20,8 @@ class Loss:
 
 
 class LossFunction(Protocol):
+    """A batch and the model's log-probs become a loss."""
+
     def __call__(self, batch: Batch, logps: Tensor) -> Loss:
-        """logps [B, T]: the current model's log-probs where batch.weight is not 0."""
+        """Logps [B, T]: the current model's log-probs where batch.weight is not 0."""
         ...

@@ -19,7 +19,7 @@ ClipInterval = Literal["one_plus_minus", "reciprocal"]
 
 
 def log_ratio(logps: Tensor, old_logps: Tensor, mask: Tensor, turn: Tensor, level: RatioLevel) -> Tensor:
-    """log rho for every generated token, 0 elsewhere.
+    """Log rho for every generated token, 0 elsewhere.
 
     token: its own. turn: the sum over its turn's tokens (the product of their ratios; described in
     LOOP's text and Fig. 2, no equation printed). trajectory: the sum over all generated tokens of

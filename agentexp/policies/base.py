@@ -9,6 +9,8 @@ from agentexp.types import Completion, Request
 
 
 class Policy(Protocol):
+    """Samples completions; keeps what it has read of live episodes."""
+
     version: int  # counts weight updates; stamped on every completion
 
     def complete(self, requests: Sequence[Request]) -> list[Completion]:

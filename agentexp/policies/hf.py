@@ -51,7 +51,9 @@ class HfPolicy:
         fresh = self._admit(requests)
         rows = [self._row[r.episode] for r in requests]
         longest = max(r.max_tokens for r in requests)
-        uniforms = np.stack([_uniforms(r, longest) for r in requests]) if any(r.temperature > 0 for r in requests) else None
+        uniforms = (
+            np.stack([_uniforms(r, longest) for r in requests]) if any(r.temperature > 0 for r in requests) else None
+        )
         ids: list[list[int]] = [[] for _ in requests]
         logps: list[list[float]] = [[] for _ in requests]
         going = list(range(len(requests)))
@@ -102,7 +104,9 @@ class HfPolicy:
         cache = self._cache
         if cache is None:
             network = self.model.causal_lm
-            cache = RowCache(network.config, device=self.model.device, dtype=network.dtype, tokens=self.initial_cache_tokens)
+            cache = RowCache(
+                network.config, device=self.model.device, dtype=network.dtype, tokens=self.initial_cache_tokens
+            )
             self._cache = cache
         used = set(self._row.values())
         free = [row for row in range(cache.rows) if row not in used]
@@ -120,7 +124,10 @@ class HfPolicy:
         for request in requests:
             held, prompt = self._held[request.episode], list(request.prompt_ids)
             if len(held) >= len(prompt) or prompt[: len(held)] != held:  # history was rewritten
-                same = next((i for i, (a, b) in enumerate(zip(held, prompt, strict=False)) if a != b), min(len(held), len(prompt)))
+                same = next(
+                    (i for i, (a, b) in enumerate(zip(held, prompt, strict=False)) if a != b),
+                    min(len(held), len(prompt)),
+                )
                 same = min(same, len(prompt) - 1)
                 self.reread_tokens += len(prompt) - same
                 del held[same:]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache
 
@@ -28,7 +28,9 @@ class RowCache(Cache):
     def __init__(self, config: PreTrainedConfig, *, device: torch.device, dtype: torch.dtype, tokens: int) -> None:
         text = config.get_text_config(decoder=True)
         kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"} or getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True):
+        if kinds != {"full_attention"} or (
+            getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True)
+        ):
             raise ConfigError(
                 f"the transformers policy keeps keys and values of full attention only; this model has {sorted(kinds)} "
                 f"layers and sliding window {getattr(text, 'sliding_window', None)}; use another policy for it"
@@ -36,7 +38,9 @@ class RowCache(Cache):
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
         size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         self._shape = (heads, size)
-        self.keys = [torch.zeros(0, heads, tokens, size, device=device, dtype=dtype) for _ in range(text.num_hidden_layers)]
+        self.keys = [
+            torch.zeros(0, heads, tokens, size, device=device, dtype=dtype) for _ in range(text.num_hidden_layers)
+        ]
         self.values = [k.clone() for k in self.keys]
         self.lengths = torch.zeros(0, dtype=torch.long, device=device)
         self.layers = []  # transformers' own layer objects are not used
@@ -55,10 +59,10 @@ class RowCache(Cache):
         """Keep these rows, in this order, then add empty ones up to `rows`."""
         index = torch.tensor(keep, dtype=torch.long, device=self.lengths.device)
         extra = rows - len(keep)
-        self.keys = [F.pad(k[index], (0, 0, 0, 0, 0, 0, 0, extra)) for k in self.keys]
+        self.keys = [pad(k[index], (0, 0, 0, 0, 0, 0, 0, extra)) for k in self.keys]
         self.values = [v[index] for v in self.values]
-        self.values = [F.pad(v, (0, 0, 0, 0, 0, 0, 0, extra)) for v in self.values]
-        self.lengths = F.pad(self.lengths[index], (0, extra))
+        self.values = [pad(v, (0, 0, 0, 0, 0, 0, 0, extra)) for v in self.values]
+        self.lengths = pad(self.lengths[index], (0, extra))
 
     def begin(self, new_tokens: int) -> tuple[Tensor, Tensor]:
         """Make room for `new_tokens` more per row; returns their positions [R, L] and what is added to
@@ -67,16 +71,18 @@ class RowCache(Cache):
         need = int(self.lengths.max()) + new_tokens
         if need > self.capacity:
             grow = max(need, self.capacity + self.capacity // 2) - self.capacity
-            self.keys = [F.pad(k, (0, 0, 0, grow)) for k in self.keys]
-            self.values = [F.pad(v, (0, 0, 0, grow)) for v in self.values]
+            self.keys = [pad(k, (0, 0, 0, grow)) for k in self.keys]
+            self.values = [pad(v, (0, 0, 0, grow)) for v in self.values]
         self._upto = need
         self._at = self.lengths[:, None] + torch.arange(new_tokens, device=self.lengths.device)
         seen = torch.arange(need, device=self.lengths.device) <= self._at[:, :, None]
         hidden = torch.full(seen.shape, float("-inf"), dtype=self.keys[0].dtype, device=seen.device)
         return self._at, hidden.masked_fill_(seen, 0.0)[:, None]
 
-    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """transformers' hook: store the new keys and values, return all up to the longest row."""
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Transformers' hook: store the new keys and values, return all up to the longest row."""
         assert self._at is not None, "begin() comes before the forward pass"
         keys, values = self.keys[layer_idx], self.values[layer_idx]
         index = self._at[:, None, :, None].expand_as(key_states)

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-ARGUMENTS = ["seed=21", "run.iterations=20", "run.evaluate_every=0", "run.checkpoint_every=20", "evaluation.tasks=600", "evaluation.greedy=false"]
+ARGUMENTS = [
+    "seed=21",
+    "run.iterations=20",
+    "run.evaluate_every=0",
+    "run.checkpoint_every=20",
+    "evaluation.tasks=600",
+    "evaluation.greedy=false",
+]
 
 
 def train(folder: Path, *more: str) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from safetensors.numpy import load_file
 
 SMALL = [
     "run.iterations=5", "run.evaluate_every=2", "run.checkpoint_every=1",
-    "algorithm.tasks_per_iteration=6", "algorithm.rollouts_per_task=4", "algorithm.enough.per_task=3", "algorithm.minibatch=8",
+    "algorithm.tasks_per_iteration=6", "algorithm.rollouts_per_task=4",
+    "algorithm.enough.per_task=3", "algorithm.minibatch=8",
     "evaluation.tasks=12", "evaluation.curve_tasks=6", "rollout.max_turns=12",
 ]  # fmt: skip
 

@@ -27,40 +27,186 @@ class Mutation:
 
 
 MUTATIONS = [
-    Mutation("K for K-1", "advantages.py", "total, others = math.fsum(rewards), len(rewards) - 1", "total, others = math.fsum(rewards), len(rewards)", "tests/unit/test_advantages.py"),
-    Mutation("the own reward stays in the baseline", "advantages.py", "r - (total - r) / others", "r - total / others", "tests/unit/test_advantages.py"),
-    Mutation("flat groups are not exactly zero", "advantages.py", "if min(rewards) == max(rewards):", "if False:", "tests/unit/test_advantages.py"),
-    Mutation("min and max swapped", "losses/ppo.py", "torch.minimum(rho * advantage", "torch.maximum(rho * advantage", "tests/unit/losses"),
-    Mutation("the clip is one-sided", "losses/ppo.py", "rho.clamp(low, 1.0 + epsilon)", "rho.clamp(max=1.0 + epsilon)", "tests/unit/losses"),
-    Mutation("the mask is dropped", "losses/ppo.py", "difference = (logps - old_logps).masked_fill(~mask, 0.0)", "difference = logps - old_logps", "tests/unit/losses"),
-    Mutation("turns run into each other", "losses/ppo.py", "index = turn.clamp(min=0)", "index = turn.clamp(min=0, max=0)", "tests/unit/losses"),
-    Mutation("the sign of the policy gradient", "losses/ppo.py", "total = -(w * objective).sum()", "total = (w * objective).sum()", "tests/unit/losses"),
-    Mutation("k3 the other way round", "losses/ppo.py", "d = (reference_logps - logps)", "d = (logps - reference_logps)", "tests/unit/losses"),
-    Mutation("read tokens are trained", "packing.py", "mask += [False] * read + [trained]", "mask += [True] * read + [trained]", "tests/unit/test_packing.py"),
-    Mutation("a rollout's length counts", "packing.py", "m / (mine * len(trained))", "m / len(trained)", "tests/unit/test_packing.py"),
-    Mutation("log-probs are one token off", "learning/logps.py", "states[rows, columns - 1]", "states[rows, columns]", "tests/unit/learning"),
-    Mutation("the trainer forgets the temperature", "learning/logps.py", "if temperature != 1.0:", "if False:", "tests/unit/learning"),
-    Mutation("the optimiser is not resumed", "learning/learner.py", 'self.optimizer.load_state_dict(state["optimizer"])', "pass", "tests/unit/learning"),
-    Mutation("the schedule is not resumed", "learning/learner.py", 'self.steps, self.skipped = int(state["steps"])', 'self.steps, self.skipped = 0 * int(state["steps"])', "tests/unit/learning"),
-    Mutation("a broken gradient is applied", "learning/learner.py", "if bool(torch.isfinite(norm)):", "if True:", "tests/unit/learning"),
-    Mutation("the cache forgets what was sampled", "policies/hf.py", "self._held[requests[i].episode].append(tokens[i])", "pass", "tests/unit/policies/test_hf.py"),
-    Mutation("padding is seen", "policies/kv_cache.py", "<= self._at[:, :, None]", "<= self._at[:, -1:, None]", "tests/unit/policies/test_hf.py"),
-    Mutation("old keys outlive an update", "policies/hf.py", "self._row, self._held, self._cache = {}, {}, None", "pass", "tests/unit/policies/test_hf.py"),
-    Mutation("advantages of the nominal group", "algorithms/loop.py", "members = [t for t in group.scored if t.outcome is not None and math.isfinite(t.outcome.reward)]", "members = list(group.trajectories)", "tests/unit/algorithms"),
-    Mutation("old log-probs are the sampler's", "algorithms/loop.py", 'if self.old_logps == "learner":', "if False:", "tests/unit/algorithms"),
-    Mutation("the control is not shuffled", "algorithms/loop.py", "if self.shuffle_advantages:", "if False:", "tests/unit/algorithms"),
-]  # fmt: skip
+    Mutation(
+        "K for K-1",
+        "advantages.py",
+        "total, others = math.fsum(rewards), len(rewards) - 1",
+        "total, others = math.fsum(rewards), len(rewards)",
+        "tests/unit/test_advantages.py",
+    ),
+    Mutation(
+        "the own reward stays in the baseline",
+        "advantages.py",
+        "r - (total - r) / others",
+        "r - total / others",
+        "tests/unit/test_advantages.py",
+    ),
+    Mutation(
+        "flat groups are not exactly zero",
+        "advantages.py",
+        "if min(rewards) == max(rewards):",
+        "if False:",
+        "tests/unit/test_advantages.py",
+    ),
+    Mutation(
+        "min and max swapped",
+        "losses/ppo.py",
+        "torch.minimum(rho * advantage",
+        "torch.maximum(rho * advantage",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "the clip is one-sided",
+        "losses/ppo.py",
+        "rho.clamp(low, 1.0 + epsilon)",
+        "rho.clamp(max=1.0 + epsilon)",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "the mask is dropped",
+        "losses/ppo.py",
+        "difference = (logps - old_logps).masked_fill(~mask, 0.0)",
+        "difference = logps - old_logps",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "turns run into each other",
+        "losses/ppo.py",
+        "index = turn.clamp(min=0)",
+        "index = turn.clamp(min=0, max=0)",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "the sign of the policy gradient",
+        "losses/ppo.py",
+        "total = -(w * objective).sum()",
+        "total = (w * objective).sum()",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "k3 the other way round",
+        "losses/ppo.py",
+        "d = (reference_logps - logps)",
+        "d = (logps - reference_logps)",
+        "tests/unit/losses",
+    ),
+    Mutation(
+        "read tokens are trained",
+        "packing.py",
+        "mask += [False] * read + [trained]",
+        "mask += [True] * read + [trained]",
+        "tests/unit/test_packing.py",
+    ),
+    Mutation(
+        "a rollout's length counts",
+        "packing.py",
+        "m / (mine * len(trained))",
+        "m / len(trained)",
+        "tests/unit/test_packing.py",
+    ),
+    Mutation(
+        "log-probs are one token off",
+        "learning/logps.py",
+        "states[rows, columns - 1]",
+        "states[rows, columns]",
+        "tests/unit/learning",
+    ),
+    Mutation(
+        "the trainer forgets the temperature",
+        "learning/logps.py",
+        "if temperature != 1.0:",
+        "if False:",
+        "tests/unit/learning",
+    ),
+    Mutation(
+        "the optimiser is not resumed",
+        "learning/learner.py",
+        'self.optimizer.load_state_dict(state["optimizer"])',
+        "pass",
+        "tests/unit/learning",
+    ),
+    Mutation(
+        "the schedule is not resumed",
+        "learning/learner.py",
+        'self.steps, self.skipped = int(state["steps"])',
+        'self.steps, self.skipped = 0 * int(state["steps"])',
+        "tests/unit/learning",
+    ),
+    Mutation(
+        "a broken gradient is applied",
+        "learning/learner.py",
+        "if bool(torch.isfinite(norm)):",
+        "if True:",
+        "tests/unit/learning",
+    ),
+    Mutation(
+        "the cache forgets what was sampled",
+        "policies/hf.py",
+        "self._held[requests[i].episode].append(tokens[i])",
+        "pass",
+        "tests/unit/policies/test_hf.py",
+    ),
+    Mutation(
+        "padding is seen",
+        "policies/kv_cache.py",
+        "<= self._at[:, :, None]",
+        "<= self._at[:, -1:, None]",
+        "tests/unit/policies/test_hf.py",
+    ),
+    Mutation(
+        "old keys outlive an update",
+        "policies/hf.py",
+        "self._row, self._held, self._cache = {}, {}, None",
+        "pass",
+        "tests/unit/policies/test_hf.py",
+    ),
+    Mutation(
+        "advantages of the nominal group",
+        "algorithms/loop.py",
+        "members = [t for t in group.scored if t.outcome is not None and math.isfinite(t.outcome.reward)]",
+        "members = list(group.trajectories)",
+        "tests/unit/algorithms",
+    ),
+    Mutation(
+        "old log-probs are the sampler's",
+        "algorithms/loop.py",
+        'if self.old_logps == "learner":',
+        "if False:",
+        "tests/unit/algorithms",
+    ),
+    Mutation(
+        "the control is not shuffled",
+        "algorithms/loop.py",
+        "if self.shuffle_advantages:",
+        "if False:",
+        "tests/unit/algorithms",
+    ),
+]
 
 
 def run(package: Path, test: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "--rootdir", str(package), test]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--rootdir",
+        str(package),
+        test,
+    ]
     return subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
 
 
 def copy_of_the_project(to: Path) -> Path:
     shutil.copytree(ROOT / "agentexp", to / "agentexp", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests", to / "tests", ignore=shutil.ignore_patterns("__pycache__", "e2e", "real", "mutation"))
+    shutil.copytree(
+        ROOT / "tests", to / "tests", ignore=shutil.ignore_patterns("__pycache__", "e2e", "real", "mutation")
+    )
     shutil.copy(ROOT / "pyproject.toml", to)
     return to
 

@@ -13,14 +13,25 @@ from agentexp.types import Action, Completion, Outcome, Sample, Step, StopReason
 TASK = Task(id="a", env="toy", split="train", instruction="go")
 
 
-def turn(prompt: tuple[int, ...], ids: tuple[int, ...], *, segment: int = 0, deliberate: bool = True, scripted: bool = False) -> Turn:
+def turn(
+    prompt: tuple[int, ...], ids: tuple[int, ...], *, segment: int = 0, deliberate: bool = True, scripted: bool = False
+) -> Turn:
     logps = (math.nan,) * len(ids) if scripted else tuple(-0.5 - i for i in range(len(ids)))
     done = Completion(ids=ids, logprobs=logps, text="x", finish="scripted" if scripted else "stop", policy_version=0)
-    return Turn(prompt_ids=prompt, completion=done, action=Action(text="x", command="x"), step=Step(observation="o"), segment=segment, deliberate=deliberate)
+    return Turn(
+        prompt_ids=prompt,
+        completion=done,
+        action=Action(text="x", command="x"),
+        step=Step(observation="o"),
+        segment=segment,
+        deliberate=deliberate,
+    )
 
 
 def trajectory(*turns: Turn) -> Trajectory:
-    return Trajectory(task=TASK, sample=2, seed=0, turns=turns, outcome=Outcome(reward=1.0, success=True), stop=StopReason.DONE)
+    return Trajectory(
+        task=TASK, sample=2, seed=0, turns=turns, outcome=Outcome(reward=1.0, success=True), stop=StopReason.DONE
+    )
 
 
 def test_one_row_golden() -> None:
@@ -40,14 +51,18 @@ def test_a_rewritten_history_starts_a_new_row() -> None:
 
 
 def test_random_moves_and_scripted_tokens() -> None:
-    (row,) = to_samples(trajectory(turn((7,), (5,), scripted=True), turn((8,), (6,), scripted=True, deliberate=False)), 0.0)
+    (row,) = to_samples(
+        trajectory(turn((7,), (5,), scripted=True), turn((8,), (6,), scripted=True, deliberate=False)), 0.0
+    )
     assert row.mask == (False, True, False, False)
     assert row.old_logps == (0.0, 0.0, 0.0, 0.0)
 
 
 def flat(ids: list[int], mask: list[bool], turns: list[int]) -> Sample:
     n = len(ids)
-    return Sample(ids=tuple(ids), mask=tuple(mask), turn=tuple(turns), old_logps=(0.0,) * n, advantage=(0.0,) * n, origin="o")
+    return Sample(
+        ids=tuple(ids), mask=tuple(mask), turn=tuple(turns), old_logps=(0.0,) * n, advantage=(0.0,) * n, origin="o"
+    )
 
 
 def test_weights_golden() -> None:
@@ -58,9 +73,14 @@ def test_weights_golden() -> None:
     assert token_weights([long, short], "turn")[0] == pytest.approx((0, 1 / 12, 1 / 12, 1 / 12, 1 / 4))
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=5), st.sampled_from(["rollout", "turn", "token"]))
+@given(
+    st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=5),
+    st.sampled_from(["rollout", "turn", "token"]),
+)
 def test_weights_sum_to_one(masks: list[list[bool]], how: str) -> None:
-    samples = [flat([1] * (len(m) + 1), [False, *m], [-1, *[i // 2 if b else -1 for i, b in enumerate(m)]]) for m in masks]
+    samples = [
+        flat([1] * (len(m) + 1), [False, *m], [-1, *[i // 2 if b else -1 for i, b in enumerate(m)]]) for m in masks
+    ]
     total = sum(sum(w) for w in token_weights(samples, how))  # type: ignore[arg-type]
     assert total == pytest.approx(1.0 if any(map(any, masks)) else 0.0)
 
@@ -69,7 +89,9 @@ def test_padding_is_known_by_length_not_by_id() -> None:
     # id 0 is a real token here and the end-of-turn id 1 stands in the padding's place: neither is lost
     real = flat([3, 0, 1], [False, True, True], [-1, 0, 0])
     long = flat([3, 4, 5, 6, 1, 1], [False, True, True, True, True, True], [-1, 0, 0, 0, 0, 0])
-    batch = collate([Row(sample=s, weight=w) for s, w in zip([real, long], token_weights([real, long], "token"), strict=True)])
+    batch = collate(
+        [Row(sample=s, weight=w) for s, w in zip([real, long], token_weights([real, long], "token"), strict=True)]
+    )
     assert batch.lengths.tolist() == [3, 6]
     assert batch.mask[0].tolist() == [False, True, True, False, False, False]
     assert batch.weight[0, 3:].tolist() == [0.0, 0.0, 0.0]

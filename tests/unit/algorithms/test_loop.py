@@ -54,7 +54,14 @@ def trajectory(task: Task, k: int, reward: float | None) -> Trajectory:
     turn = Turn(prompt_ids=(5, 6), completion=done, action=Action(text="x", command="x"), step=Step(observation="o"))
     if reward is None:
         return Trajectory(task=task, sample=k, seed=k, turns=(turn,), outcome=None, stop=StopReason.CANCELLED)
-    return Trajectory(task=task, sample=k, seed=k, turns=(turn,), outcome=Outcome(reward=reward, success=reward == 1.0), stop=StopReason.DONE)
+    return Trajectory(
+        task=task,
+        sample=k,
+        seed=k,
+        turns=(turn,),
+        outcome=Outcome(reward=reward, success=reward == 1.0),
+        stop=StopReason.DONE,
+    )
 
 
 def group(task: Task, rewards: Sequence[float | None]) -> Group:
@@ -162,7 +169,10 @@ def test_resume_continues_bit_for_bit() -> None:
 
 def test_kl_is_to_the_start_and_survives_a_resume() -> None:
     rewards: list[list[float | None]] = [[1.0, 0.0, 0.0, 1.0]]
-    changes = {"loss": ClippedPolicyLoss(level="token", epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.1), "epochs": 1}
+    changes = {
+        "loss": ClippedPolicyLoss(level="token", epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.1),
+        "epochs": 1,
+    }
     first = loop(rewards, **changes)
     assert first.iterate(0).metrics["train/kl_reference"] >= 0.0
     second = loop(rewards, **changes)

@@ -26,7 +26,9 @@ def lora_model() -> Model:
     base = small_model()
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = get_peft_model(base.network, LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+        network = get_peft_model(
+            base.network, LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+        )
         for name, p in network.named_parameters():
             if "lora_B" in name:
                 torch.nn.init.normal_(p, std=0.1)  # a fresh adapter is the identity; this one is not

@@ -21,7 +21,8 @@ from agentexp.types import Sample
 def learner(model: Model, **changes: Any) -> Learner:
     settings: dict[str, Any] = {
         "lr": 1e-2, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "max_grad_norm": 1.0, "warmup_steps": 0,
-        "schedule": "constant", "total_steps": None, "final_lr_fraction": 0.0, "tokens_per_microbatch": 64, "temperature": 1.0,
+        "schedule": "constant", "total_steps": None, "final_lr_fraction": 0.0,
+        "tokens_per_microbatch": 64, "temperature": 1.0,
     }  # fmt: skip
     return Learner(model=model, **{**settings, **changes})
 
@@ -94,7 +95,10 @@ def test_lr_zero_keeps_the_ratio_at_one(model: Model) -> None:
     one = learner(model, lr=0.0, temperature=0.6)
     played = samples()
     old = one.logps(played)
-    fresh = [Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=o, advantage=s.advantage, origin=s.origin) for s, o in zip(played, old, strict=True)]
+    fresh = [
+        Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=o, advantage=s.advantage, origin=s.origin)
+        for s, o in zip(played, old, strict=True)
+    ]
     for _ in range(4):
         metrics = one.step(rows(fresh), POLICY)
         assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
@@ -144,7 +148,14 @@ def test_a_gradient_that_is_not_finite_is_counted_and_not_applied(model: Model) 
     before = model.weights()
     bad = samples(2)
     poisoned = [
-        Sample(ids=s.ids, mask=s.mask, turn=s.turn, old_logps=s.old_logps, advantage=tuple(float("nan") if m else 0.0 for m in s.mask), origin=s.origin)
+        Sample(
+            ids=s.ids,
+            mask=s.mask,
+            turn=s.turn,
+            old_logps=s.old_logps,
+            advantage=tuple(float("nan") if m else 0.0 for m in s.mask),
+            origin=s.origin,
+        )
         for s in bad
     ]
     metrics = learner(model).step(rows(poisoned), POLICY)
@@ -190,7 +201,9 @@ def test_there_is_one_copy_of_the_weights(model: Model) -> None:
     one.step(rows(samples()), POLICY)
     shape = model.head.weight.shape
     gc.collect()
-    alive = {t.data_ptr() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter) and t.shape == shape}
+    alive = {
+        t.data_ptr() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter) and t.shape == shape
+    }
     assert len(alive) == 3  # tied embedding, first moment, second moment
 
 

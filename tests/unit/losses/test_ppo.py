@@ -31,12 +31,15 @@ def batch_of(samples: list[Sample], how: str = "rollout") -> Batch:
     return collate([Row(sample=s, weight=w) for s, w in zip(samples, weights, strict=True)])
 
 
-TWO_TURNS = sample(6, mask=[False, True, True, False, True, True], turn=[-1, 0, 0, -1, 1, 1], old=[0, -1, -1, 0, -1, -1], advantage=2.0)
+TWO_TURNS = sample(
+    6, mask=[False, True, True, False, True, True], turn=[-1, 0, 0, -1, 1, 1], old=[0, -1, -1, 0, -1, -1], advantage=2.0
+)
 
 
 def test_ratio_levels_golden() -> None:
     batch = batch_of([TWO_TURNS])
     logps = torch.tensor([[9.0, -0.9, -0.8, 9.0, -1.3, -1.0]])  # read positions hold rubbish
+
     def of(level: str) -> list[float]:
         return log_ratio(logps, batch.old_logps, batch.mask, batch.turn, level)[0].tolist()  # type: ignore[arg-type]
 
@@ -51,7 +54,12 @@ def test_ratio_levels_equal_a_python_loop(values: list[float], level: str) -> No
     got = log_ratio(torch.tensor([values]), batch.old_logps, batch.mask, batch.turn, level)[0].tolist()  # type: ignore[arg-type]
     d = [v - o if m else 0.0 for v, o, m in zip(values, TWO_TURNS.old_logps, TWO_TURNS.mask, strict=True)]
     for t, m in enumerate(TWO_TURNS.mask):
-        same = [u for u in range(6) if TWO_TURNS.mask[u] and (level == "trajectory" or u == t or (level == "turn" and TWO_TURNS.turn[u] == TWO_TURNS.turn[t]))]
+        same = [
+            u
+            for u in range(6)
+            if TWO_TURNS.mask[u]
+            and (level == "trajectory" or u == t or (level == "turn" and TWO_TURNS.turn[u] == TWO_TURNS.turn[t]))
+        ]
         assert got[t] == pytest.approx(sum(d[u] for u in same) if m else 0.0, abs=1e-5)
 
 
@@ -66,7 +74,9 @@ def test_clip_golden() -> None:
 
 @given(st.floats(-2, 2), st.floats(-3, 3), st.floats(0.01, 0.5))
 def test_clip_equals_the_papers_g(log_rho: float, a: float, eps: float) -> None:
-    got = clipped_objective(torch.tensor(log_rho, dtype=torch.float64), torch.tensor(a, dtype=torch.float64), eps, "one_plus_minus")
+    got = clipped_objective(
+        torch.tensor(log_rho, dtype=torch.float64), torch.tensor(a, dtype=torch.float64), eps, "one_plus_minus"
+    )
     assert got.item() == pytest.approx(min(math.exp(log_rho) * a, a + eps * abs(a)))
 
 
@@ -75,7 +85,9 @@ def test_loss_golden_rollout_mean() -> None:
     one = sample(3, mask=[False, True, True], turn=[-1, 0, 0], old=[0, -1, -2], advantage=2.0)
     two = sample(2, mask=[False, True], turn=[-1, 0], old=[0, -3], advantage=-1.0)
     batch = batch_of([one, two])
-    loss = ClippedPolicyLoss(level="token", epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.0)(batch, batch.old_logps)
+    loss = ClippedPolicyLoss(level="token", epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.0)(
+        batch, batch.old_logps
+    )
     assert loss.total.item() == pytest.approx(-0.5)
     assert loss.metrics["clip_fraction"].item() == 0.0
     assert loss.metrics["ratio"].item() == pytest.approx(1.0)
@@ -85,7 +97,9 @@ def test_loss_golden_rollout_mean() -> None:
 def test_read_tokens_have_exactly_no_gradient(level: str) -> None:
     batch = batch_of([TWO_TURNS])
     logps = (batch.old_logps + 0.01).requires_grad_()
-    ClippedPolicyLoss(level=level, epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.0)(batch, logps).total.backward()  # type: ignore[arg-type, no-untyped-call]
+    ClippedPolicyLoss(level=level, epsilon=0.2, interval="one_plus_minus", kl_coefficient=0.0)(
+        batch, logps
+    ).total.backward()  # type: ignore[arg-type, no-untyped-call]
     assert logps.grad is not None
     assert logps.grad[~batch.mask].tolist() == [0.0, 0.0]
     assert (logps.grad[batch.mask] != 0).all()
@@ -100,7 +114,11 @@ def test_micro_batches_and_order_change_nothing(split: int, order: list[int]) ->
         mask = [False] + [bool(torch.rand(1, generator=g) < 0.6) for _ in range(3 + n)]
         mask[1] = True
         old = [-float(torch.rand(1, generator=g)) if m else 0.0 for m in mask]
-        samples.append(sample(len(mask), mask=mask, turn=[t // 2 if m else -1 for t, m in enumerate(mask)], old=old, advantage=n - 1.5))
+        samples.append(
+            sample(
+                len(mask), mask=mask, turn=[t // 2 if m else -1 for t, m in enumerate(mask)], old=old, advantage=n - 1.5
+            )
+        )
     rows = [Row(sample=s, weight=w) for s, w in zip(samples, token_weights(samples, "rollout"), strict=True)]
     fn = ClippedPolicyLoss(level="turn", epsilon=0.1, interval="one_plus_minus", kl_coefficient=0.0)
     whole = collate(rows)

@@ -79,7 +79,9 @@ def test_a_wrong_position_would_be_seen(policy: HfPolicy) -> None:
 def test_a_request_does_not_depend_on_its_neighbours(policy: HfPolicy) -> None:
     alone = policy.complete([request("a", [5, 6, 7], seed=3)])[0]
     policy.refresh()
-    crowd = policy.complete([request(f"x{k}", [8 + k] * (k + 1), seed=k) for k in range(5)] + [request("a", [5, 6, 7], seed=3)])[-1]
+    crowd = policy.complete(
+        [request(f"x{k}", [8 + k] * (k + 1), seed=k) for k in range(5)] + [request("a", [5, 6, 7], seed=3)]
+    )[-1]
     assert crowd.ids == alone.ids
     assert crowd.logprobs == pytest.approx(alone.logprobs, abs=1e-5)
     assert crowd.policy_version == alone.policy_version + 1
