@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
+from agentexp.stats import short
+
 INK, GREY, BEFORE, AFTER = "#222222", "#8a8a8a", "#b9c4d0", "#2a6fb0"
 
 
@@ -64,7 +66,7 @@ def _bars(axes: Any, result: Mapping[str, Any]) -> None:
                 capsize=2.5,
             )
             axes.annotate(
-                f"{e['value']:.2f}".removeprefix("0"),
+                short(e["value"]),
                 (x + offset, e["high"]),
                 xytext=(0, 3),
                 textcoords="offset points",

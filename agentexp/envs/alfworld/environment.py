@@ -124,7 +124,8 @@ class GeneratedAlfWorld(_AlfWorld):
 
     def version(self) -> Mapping[str, str]:
         """What a result must record."""
-        return {"environment": self.name, "engine": self.engine, "generator": "1", "score": "not an ALFWorld score"}
+        label = "generated games, not ALFWorld scores"
+        return {"environment": self.name, "engine": self.engine, "generator": "1", "label": label}
 
 
 class AlfWorld(_AlfWorld):

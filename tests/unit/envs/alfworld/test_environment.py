@@ -70,7 +70,7 @@ def test_tasks_are_lazy_ordered_and_picklable() -> None:
 
 def test_generated_results_are_labelled() -> None:
     assert generated().name != "alfworld"
-    assert generated().version()["score"] == "not an ALFWorld score"
+    assert generated().version()["label"] == "generated games, not ALFWorld scores"
 
 
 @pytest.mark.parametrize("admissible", [True, False])
