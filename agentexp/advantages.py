@@ -29,6 +29,22 @@ def group_mean(rewards: Sequence[float]) -> list[float]:
     return [r - mean for r in rewards]
 
 
+def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    """G_t = r_t + gamma r_{t+1} + ... : the discounted return from step t on     AgentPRM eq. (1)
+
+    The released code discounts from the start (gamma^t) instead; the paper's equation does not.
+
+    >>> [round(g, 4) for g in returns_to_go([0.0, 0.0, 1.0], 0.95)]
+    [0.9025, 0.95, 1.0]
+    """
+    found: list[float] = []
+    ahead = 0.0
+    for reward in reversed(rewards):
+        ahead = reward + gamma * ahead
+        found.append(ahead)
+    return found[::-1]
+
+
 def deviation(rewards: Sequence[float]) -> float:
     """Population standard deviation (ddof 0, as in LOOP's released code)."""
     return math.sqrt(math.fsum(a * a for a in group_mean(rewards)) / len(rewards))

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from agentexp.types import Sample, Trajectory
+from agentexp.types import Pair, Sample, Trajectory
 
 Weighting = Literal["rollout", "turn", "token"]
 
@@ -50,6 +50,23 @@ def to_samples(trajectory: Trajectory, advantage: float) -> list[Sample]:
             )
         )
     return samples
+
+
+def pair_to_samples(pair: Pair, origin: str) -> tuple[Sample, Sample]:
+    """(chosen, rejected) as rows over the same prompt ids; only the action is generated."""
+
+    def row(action: tuple[int, ...], side: str) -> Sample:
+        read, said = len(pair.prompt_ids), len(action)
+        return Sample(
+            ids=pair.prompt_ids + action,
+            mask=(False,) * read + (True,) * said,
+            turn=(-1,) * read + (0,) * said,
+            old_logps=(0.0,) * (read + said),
+            advantage=(0.0,) * (read + said),
+            origin=f"{origin}/{side}",
+        )
+
+    return row(pair.chosen, "chosen"), row(pair.rejected, "rejected")
 
 
 def token_weights(samples: Sequence[Sample], how: Weighting) -> list[tuple[float, ...]]:

@@ -277,6 +277,27 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """Two actions at the same state. The prompt's ids stand once, so both sides share them exactly;
+    each action's ids were made without the prompt, so no token straddles the border.
+
+    >>> Pair(prompt_ids=(5, 6), chosen=(7, 1), rejected=(8, 9, 1)).weight
+    1.0
+    """
+
+    prompt_ids: tuple[int, ...]
+    chosen: tuple[int, ...]
+    rejected: tuple[int, ...]
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.prompt_ids and self.chosen and self.rejected):
+            raise ValueError("Pair has an empty side; prompt, chosen and rejected all need ids")
+        if self.chosen == self.rejected:
+            raise ValueError("Pair's chosen and rejected ids are equal; a tie forms no pair")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Iteration:
     """What one iteration of an algorithm reports to `run`."""
 

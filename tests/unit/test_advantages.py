@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentexp.advantages import advantages, group_mean, leave_one_out
+from agentexp.advantages import advantages, group_mean, leave_one_out, returns_to_go
 
 REWARDS = st.lists(st.integers(-1000, 1000).map(lambda n: n / 100), min_size=2, max_size=9)
 
@@ -64,3 +64,12 @@ def test_nan_is_refused() -> None:
 
 def test_reinforce_is_the_reward_itself() -> None:
     assert advantages([0.25], "none") == [0.25]
+
+
+def test_process_targets_are_the_return_to_go() -> None:
+    # T = 10, gamma .95, reward 1 at the end: the first target is .95^9 = .6302, the last 1
+    targets = returns_to_go([0.0] * 9 + [1.0], 0.95)
+    assert targets[0] == pytest.approx(0.95**9)
+    assert round(targets[0], 4) == 0.6302
+    assert targets[-1] == 1.0
+    assert targets == sorted(targets)  # discounting from the start would make them fall
