@@ -8,7 +8,7 @@ were made; resuming is making the others. Importing this file imports no torch.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -99,8 +99,10 @@ class Run:
         tracker: Tracker,
         warm_start: Algorithm | None,
         config: Mapping[str, Any],
+        export: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
-        """Make the moves that are still to make and return the result; a finished run only says so."""
+        """Make the moves that are still to make and return the result; a finished run only says so.
+        `export` writes what the run is for (the model), after the last move and before result.json."""
         if (warm_start is None) != (self.warm_start_iterations == 0):
             raise ConfigError(
                 f"run.warm_start_iterations is {self.warm_start_iterations}, but there is "
@@ -114,7 +116,7 @@ class Run:
                 display.say(f"{self.folder.path} is done.")
                 display.say(last_line(result))
                 return result
-            attempt = _Attempt(self, {"warm_start": warm_start, "algorithm": algorithm}, evaluation, tracker, display)
+            attempt = _Attempt(self, {"warm_start": warm_start, "algorithm": algorithm}, evaluation, tracker, display, export)
             return attempt.train(config)
 
 
@@ -128,9 +130,10 @@ class _Attempt:
         evaluation: Evaluation,
         tracker: Tracker,
         display: Display,
+        export: Callable[[], None] | None,
     ) -> None:
         self.run, self.parts, self.evaluation, self.display = run, parts, evaluation, display
-        self.folder, self.plan = run.folder, run.plan
+        self.folder, self.plan, self.export = run.folder, run.plan, export
         self.tracker = Guarded(tracker)
         self.checkpoints = Checkpoints(run.folder.checkpoints, keep=run.keep_checkpoints)
         self.found: dict[str, Any] = {"before": None, "after": None, "curve": [], "leaked": []}
@@ -329,6 +332,8 @@ class _Attempt:
         if before is not None:
             sampled = [estimate(result[when]["success"]) for when in ("before", "after")]
             result["intervals_apart"] = intervals_apart(*sampled)
+        if self.export is not None:
+            self.export()
         write_whole(self.folder.report, draw(result))
         write_json(self.folder.result, result)
         self.display.say(f"{self.folder.path}: done in {duration(self.wall_s)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def train(arguments: Sequence[str]) -> int:
 
     folder = RunFolder(recipe.output_dir)
     done = folder.finished(recipe.config)
-    if done is not None and model_folder(recipe.output_dir).is_dir():
+    if done is not None:
         print(f"{recipe.output_dir} is done.\n{last_line(done)}")
         return 0
     make_folder(recipe.output_dir)
@@ -40,9 +41,8 @@ def train(arguments: Sequence[str]) -> int:
         tracker=parts["tracker"],
         warm_start=parts["warm_start"],
         config=recipe.config,
+        export=partial(save_model, parts["model"], recipe.output_dir),
     )
-    if done is None:
-        save_model(parts["model"], recipe.output_dir)
     return 0
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def command(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     arguments = [sys.executable, str(ROOT / "tests" / "toy_run.py"), str(folder), *options]
-    return subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    return subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False, timeout=600)
 
 
 def untimed(value: Any) -> Any:
