@@ -116,7 +116,8 @@ class Run:
                 display.say(f"{self.folder.path} is done.")
                 display.say(last_line(result))
                 return result
-            attempt = _Attempt(self, {"warm_start": warm_start, "algorithm": algorithm}, evaluation, tracker, display, export)
+            parts: dict[Part, Algorithm | None] = {"warm_start": warm_start, "algorithm": algorithm}
+            attempt = _Attempt(self, parts, evaluation, tracker, display, export)
             return attempt.train(config)
 
 
