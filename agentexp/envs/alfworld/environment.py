@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -50,7 +51,7 @@ class LazyTasks(Sequence[Task]):
         return (self._make(i) for i in range(self._size))
 
 
-class _AlfWorld:
+class _AlfWorld(ABC):
     """What both environments share: sessions and experts over a way to find a task's game."""
 
     def __init__(self, *, engine: EngineName, admissible: bool, explore: float) -> None:
@@ -62,9 +63,9 @@ class _AlfWorld:
             raise ConfigError(f"explore is {explore}; a chance between 0 and 1 is needed")
         self.engine, self.admissible, self.explore = engine, admissible, explore
 
+    @abstractmethod
     def game(self, task: Task) -> Game:
         """The game of a task."""
-        raise NotImplementedError
 
     def start(self, task: Task, seed: int) -> AlfWorldSession:
         """Open an episode. The game has no chance in it, so `seed` changes nothing."""
