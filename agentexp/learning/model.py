@@ -46,13 +46,13 @@ class Model:
     @property
     def decoder(self) -> nn.Module:
         """Token ids to hidden states [B, T, H], without the vocabulary projection."""
-        decoder: nn.Module = self.causal_lm.get_decoder()
+        decoder: nn.Module = self.causal_lm.get_decoder()  # type: ignore[no-untyped-call]
         return decoder
 
     @property
     def head(self) -> nn.Linear:
         """The vocabulary projection."""
-        head = self.causal_lm.get_output_embeddings()
+        head = self.causal_lm.get_output_embeddings()  # type: ignore[no-untyped-call]
         assert isinstance(head, nn.Linear)
         return head
 
@@ -107,7 +107,7 @@ class Model:
 
     def save(self, folder: Path) -> None:
         """Write weights (adapter only, if there is one) and tokenizer as ordinary folders."""
-        self.network.save_pretrained(folder)
+        self.network.save_pretrained(str(folder))
         self.tokenizer.save_pretrained(folder)
 
 
@@ -151,8 +151,8 @@ def tiny(
         torch.set_num_threads(threads)
     if weights is not None:
         folder = model_folder(weights)
-        network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        return Model(network=network, tokenizer=AutoTokenizer.from_pretrained(folder), name=f"tiny from {weights}")
+        saved: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        return Model(network=saved, tokenizer=AutoTokenizer.from_pretrained(folder), name=f"tiny from {weights}")
     if hidden_size % head_size:
         raise ConfigError(f"hidden_size {hidden_size} is no multiple of head_size {head_size}; choose one that is")
     tokenizer = word_tokenizer(words)
@@ -206,7 +206,8 @@ def pretrained(
         torch.set_num_threads(threads)
     place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
-        network: Any = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype)).to(place)
+        network: Any = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+        network.to(place)
         tokenizer = AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError) as error:
         raise DataError(

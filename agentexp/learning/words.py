@@ -49,7 +49,7 @@ def word_tokenizer(words: Sequence[str]) -> PreTrainedTokenizerFast:
     )
     # An entity, else a word, else a number; whatever lies between is thrown away.
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[a-z]+ \d+|[a-z][a-z/'-]*|\d+"), "removed", invert=True)
-    fast = PreTrainedTokenizerFast(
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,
         eos_token=EOS,
