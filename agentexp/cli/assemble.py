@@ -37,7 +37,7 @@ PLAIN: dict[str, tuple[type, ...]] = {
     "output_dir": (str, type(None)),
     "plugins": (list,),
 }
-INJECTED = frozenset({"name", "seed", "output_dir", "chat", *(part for part, _ in SECTIONS.values())})
+INJECTED = frozenset({"name", "seed", "output_dir", "plugins", "chat", *(part for part, _ in SECTIONS.values())})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,12 @@ def bind(composed: Composed, output_dir: Path) -> Recipe:
 
 def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
     """Build every part, in order, each with the parts before it. without: sections to leave out (None)."""
-    parts: dict[str, Any] = {"name": recipe.name, "seed": recipe.seed, "output_dir": str(recipe.output_dir)}
+    parts: dict[str, Any] = {
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "output_dir": str(recipe.output_dir),
+        "plugins": list(recipe.config["plugins"]),
+    }
     _quiet()
     for section, (part, _) in SECTIONS.items():
         bound = None if section in without else recipe.sections.get(section)

@@ -34,7 +34,7 @@ class SubprocessEnv:
     step_timeout_s: deadline of a step or score. start_timeout_s: of opening an episode, which
     includes starting a process and loading its data. Both should be shorter than the rollouts'
     own step_timeout_s. python: the interpreter of the children, for suites whose requirements clash
-    with the trainer's; None: this one.
+    with the trainer's; None: this one. plugins: packages whose factories are built, beside agentexp.
     """
 
     def __init__(
@@ -45,7 +45,13 @@ class SubprocessEnv:
         step_timeout_s: float,
         start_timeout_s: float,
         python: str | None,
+        plugins: list[str],
     ) -> None:
+        if factory.split(".")[0] not in {"agentexp", *plugins}:
+            raise ConfigError(
+                f"factory {factory!r} is outside agentexp and the packages named in plugins ({plugins}); "
+                "only these are built: add its package to plugins"
+            )
         if min(step_timeout_s, start_timeout_s) <= 0:
             raise ConfigError(
                 f"step_timeout_s is {step_timeout_s}, start_timeout_s is {start_timeout_s}; both must be above 0"

@@ -38,7 +38,9 @@ class Row:
 
 
 def hosted(factory: str, arguments: dict[str, Any]) -> SubprocessEnv:
-    return SubprocessEnv(factory=factory, arguments=arguments, step_timeout_s=10.0, start_timeout_s=30.0, python=None)
+    return SubprocessEnv(
+        factory=factory, arguments=arguments, step_timeout_s=10.0, start_timeout_s=30.0, python=None, plugins=["tests"]
+    )
 
 
 DOORS_IDS = {

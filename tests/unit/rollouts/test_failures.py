@@ -32,6 +32,7 @@ def hosted(step_timeout_s: float = 1.0, **arguments: object) -> SubprocessEnv:
         step_timeout_s=step_timeout_s,
         start_timeout_s=20.0,
         python=None,
+        plugins=["tests"],
     )
 
 
@@ -145,10 +146,22 @@ def test_an_environment_that_cannot_start() -> None:
     with pytest.raises(EnvironmentFailure, match=r"raised in the start of tests.doors.Doors: TypeError.*nonsense"):
         env.tasks("train")
     missing = SubprocessEnv(
-        factory="tests.doors.Dors", arguments={}, step_timeout_s=1.0, start_timeout_s=20.0, python=None
+        factory="tests.doors.Dors",
+        arguments={},
+        step_timeout_s=1.0,
+        start_timeout_s=20.0,
+        python=None,
+        plugins=["tests"],
     )
     with pytest.raises(ConfigError, match=r"'tests.doors.Dors' cannot be imported"):
         missing.tasks("train")
+
+
+def test_a_factory_outside_the_named_packages_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'os.system' is outside agentexp .* add its package to plugins"):
+        SubprocessEnv(
+            factory="os.system", arguments={}, step_timeout_s=1.0, start_timeout_s=1.0, python=None, plugins=["tests"]
+        )
 
 
 def test_kill_minus_nine_at_step_three(children: set[int]) -> None:
@@ -203,7 +216,7 @@ def test_children_die_with_a_killed_parent(fault: str) -> None:
         from agentexp.envs.subprocess_env import SubprocessEnv
         from agentexp.types import Action
         env = SubprocessEnv(factory="tests.doors.Doors", arguments={{"fault": {fault!r}, "fault_step": 1}},
-                            step_timeout_s=60.0, start_timeout_s=20.0, python=None)
+                            step_timeout_s=60.0, start_timeout_s=20.0, python=None, plugins=["tests"])
         session = env.start(env.tasks("train")[0], 0)
         print(session.pid, flush=True)
         session.step(Action(text="open door 9", command="open door 9"))
