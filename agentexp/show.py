@@ -159,11 +159,11 @@ def _sampled(turn: Turn, decode: Decode | None) -> Text:
         text.append(turn.completion.text, style=UNTRAINED if not turn.deliberate else "bold")
     for token, logprob in zip(turn.completion.ids, turn.completion.logprobs, strict=True):
         if decode is not None:
-            text.append(decode(token), style=colour(logprob) if turn.deliberate else UNTRAINED)
+            text.append(decode(token).rstrip(), style=colour(logprob) if turn.deliberate else UNTRAINED)
         else:
             text.append(f"  {token}", style=FAINT)
         if not math.isnan(logprob):
-            text.append(f"·{logprob:.2f}", style=FAINT)
+            text.append(f"·{logprob:.2f} ", style=FAINT)
     return text
 
 

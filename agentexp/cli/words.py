@@ -7,11 +7,13 @@ from pathlib import Path
 
 
 def decoder(run: Path) -> Callable[[int], str] | None:
-    """Token id to text by the tokenizer saved in the run folder; None where there is none yet."""
+    """Token id to text by the tokenizer saved in the run folder; None where there is none yet. Words of
+    a tokenizer that puts no spaces into its tokens are set apart by one."""
     file = run / "model" / "tokenizer.json"
     if not file.is_file():
         return None
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
-    return lambda i: tokenizer.id_to_token(i) or f"<{i}>"
+    gap = " " if type(tokenizer.model).__name__ == "WordLevel" else ""
+    return lambda i: f"{tokenizer.id_to_token(i) or f'<{i}>'}{gap}"

@@ -49,7 +49,7 @@ def kill_in_iteration(folder: Path, iteration: int) -> None:
         if metrics.exists() and f'"iteration": {iteration - 1}' in metrics.read_text():
             time.sleep(0.3)
             process.send_signal(signal.SIGKILL)
-            process.wait()
+            process.communicate()
             return
         time.sleep(0.02)
     output, _ = process.communicate(timeout=10)
