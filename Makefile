@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 # where pip is set up to find one (README, "Installing torch").
 GPU := $(shell nvidia-smi -L 2>/dev/null | head -1)
 CONSTRAINTS := $(if $(GPU),constraints.txt,constraints-cpu.txt)
+COMMA := ,
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 help: ## show this
@@ -66,4 +67,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt constraints-cpu.txt
 	@touch $(VENV)/.core
 
 $(VENV)/.real: $(VENV)/.dev
-	$(call install,the real ALFWorld engine (compiles for some minutes),-e '.[dev,alfworld]')
+	$(call install,the real ALFWorld engine (compiles for some minutes),-e '.[dev$(COMMA)alfworld]')
