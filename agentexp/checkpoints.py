@@ -100,6 +100,11 @@ class Checkpoints:
                 return checkpoint
         return None
 
+    def numbered(self, number: int) -> Checkpoint | None:
+        """The checkpoint of that number, if it is there and whole (hash checked)."""
+        path = self.folder / f"{number:06d}"
+        return self._look(path, deep=True) if path.is_dir() else None
+
     def best(self) -> Checkpoint | None:
         """The whole checkpoint with the highest score, the earliest of equals; None without scores.
         Chosen on the evaluated games, so its score there flatters it.
@@ -156,7 +161,7 @@ def restore(
     elif which == "best":
         checkpoint = store.best()
     else:
-        checkpoint = next((c for c in store.all() if c.number == which), None)
+        checkpoint = store.numbered(which)
     if checkpoint is None:
         numbers = [c.number for c in store.all()]
         raise DataError(

@@ -127,6 +127,8 @@ def read_json(path: Path) -> dict[str, Any]:
             value: dict[str, Any] = json.loads(path.read_bytes())
     except ValueError as error:
         raise DataError(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds no JSON object")
     return value
 
 

@@ -45,9 +45,13 @@ def read_trajectories(path: Path, *, task_id: str | None = None) -> list[Traject
 
 def task_ids(path: Path) -> list[str]:
     """The task id of every trajectory in a file, without reading the turns."""
+    import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    column: list[str] = pq.read_table(path, columns=["task_id"])["task_id"].to_pylist()
+    try:
+        column: list[str] = pq.read_table(path, columns=["task_id"])["task_id"].to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} is not a whole trajectory file: {error}") from error
     return column
 
 
@@ -326,9 +330,12 @@ class MetricsLog:
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a metrics.jsonl; a half-written last line is left out."""
-    for line in path.read_bytes().splitlines(keepends=True):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
         if line.endswith(b"\n"):
-            yield json.loads(line)
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise DataError(f"{path} line {number} is not JSON: {error}") from error
 
 
 def plain(value: Any) -> Any:

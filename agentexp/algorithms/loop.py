@@ -68,6 +68,18 @@ class Loop:
                 f"algorithm.rollouts_per_task is {rollouts_per_task}, but advantage {advantage!r} compares the members "
                 "of a group; use 2 or more rollouts, or algorithm=reinforce"
             )
+        counted = {"tasks_per_iteration": tasks_per_iteration, "epochs": epochs, "minibatch": minibatch}
+        for key, value in counted.items():
+            if value < 1:
+                raise ConfigError(f"algorithm.{key} is {value}; at least 1 is needed")
+        if enough is not None and enough.per_task > rollouts_per_task:
+            raise ConfigError(
+                f"algorithm.enough.per_task is {enough.per_task}, but only {rollouts_per_task} rollouts are played of "
+                "each task; lower it, or raise rollouts_per_task"
+            )
+        for key, bound in (("min_abs_advantage", min_abs_advantage), ("max_kl", max_kl)):
+            if bound is not None and not bound >= 0.0:
+                raise ConfigError(f"algorithm.{key} is {bound}; 0 or more is needed")
         if learner.temperature != temperature:
             raise ConfigError(
                 f"the sampler's temperature {temperature} and the learner's {learner.temperature} differ; "

@@ -50,6 +50,11 @@ class Sft:
         steps_per_iteration: int,
         tokens_per_step: int,
     ) -> None:
+        if min(demonstrations, steps_per_iteration, tokens_per_step, max_turns) < 1 or not 0.0 <= noise <= 1.0:
+            raise ConfigError(
+                f"sft: demonstrations {demonstrations}, steps_per_iteration {steps_per_iteration}, tokens_per_step "
+                f"{tokens_per_step} and max_turns {max_turns} must be at least 1, noise {noise} between 0 and 1"
+            )
         self.environment, self.agent, self.chat = environment, agent, chat
         self.learner, self.policy, self.seed, self.split = learner, policy, seed, split
         self.demonstrations, self.noise, self.max_turns = demonstrations, noise, max_turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,12 @@ def recompose(run: Path, arguments: Sequence[str]) -> Composed:
     file = run / "config.yaml"
     if not file.is_file():
         raise DataError(f"{run} is not a run folder: it has no config.yaml. Give the folder that holds one.")
-    before: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    try:
+        before: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{file} cannot be read as YAML: {error}") from error
+    if not isinstance(before, dict):
+        raise DataError(f"{file} holds no configuration. Give the folder of a whole run.")
     overrides = parse(arguments)
     plugins = [str(p) for p in before.get("plugins") or []]
     where = tree(plugins)
@@ -116,9 +122,11 @@ def _checkpoint(run: Path, which: str) -> Checkpoint:
     if which in {"latest", "best"}:
         found = store.best() if which == "best" else store.latest()
     elif which.isdigit():
-        found = next((c for c in store.all() if c.number == int(which)), None)
+        found = store.numbered(int(which))
     else:
         raise ConfigError(f"--checkpoint is {which!r}; allowed: latest, best, or a number")
+    for notice in store.notices:
+        print(notice, file=sys.stderr)
     if found is None:
         numbers = ", ".join(str(c.number) for c in store.all()) or "none; train it first (its command resumes it)"
         raise DataError(f"{run} has no whole checkpoint {which!r}. There are: {numbers}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Sequence
 from functools import partial
@@ -72,15 +74,24 @@ def model_folder(run: Path) -> Path:
 
 def save_model(model: Model, run: Path) -> None:
     """Write weights and tokenizer beside the run, whole or not at all."""
+    from safetensors import SafetensorError
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     aside, final = run / f"{TEMPORARY}model", model_folder(run)
     with storing(final, "writing"):
         shutil.rmtree(aside, ignore_errors=True)
-        model.save(aside)
-        shutil.rmtree(final, ignore_errors=True)
-        aside.replace(final)
+        try:
+            model.save(aside)
+            shutil.rmtree(final, ignore_errors=True)
+            aside.replace(final)
+        except SafetensorError as error:  # it hides the OSError in its text
+            code = re.search(r"os error (\d+)", str(error))
+            if code is None:
+                raise
+            raise OSError(int(code[1]), os.strerror(int(code[1]))) from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _single(arguments: Sequence[str]) -> Composed:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from agentexp.errors import DataError
+
 
 def decoder(run: Path) -> Callable[[int], str] | None:
     """Token id to text by the tokenizer saved in the run folder; None where there is none yet. Words of
@@ -14,6 +16,9 @@ def decoder(run: Path) -> Callable[[int], str] | None:
         return None
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(file))
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises nothing narrower
+        raise DataError(f"{file} is not a whole tokenizer: {error}") from error
     gap = " " if type(tokenizer.model).__name__ == "WordLevel" else ""
     return lambda i: f"{tokenizer.id_to_token(i) or f'<{i}>'}{gap}"

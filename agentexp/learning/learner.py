@@ -49,6 +49,18 @@ class Learner:
     ) -> None:
         if schedule != "constant" and total_steps is None:
             raise ValueError(f"schedule {schedule!r} needs total_steps, which is null; give it or use 'constant'")
+        if not 0.0 <= lr < math.inf or not max_grad_norm > 0.0 or tokens_per_microbatch < 1:
+            raise ValueError(
+                f"lr is {lr}, max_grad_norm {max_grad_norm}, tokens_per_microbatch {tokens_per_microbatch}; lr must be "
+                "finite and not negative, max_grad_norm above 0, tokens_per_microbatch at least 1"
+            )
+        if not 0.0 <= beta1 < 1.0 or not 0.0 <= beta2 < 1.0 or not 0.0 <= weight_decay < math.inf:
+            raise ValueError(
+                f"beta1 is {beta1}, beta2 {beta2}, weight_decay {weight_decay}; betas lie in [0, 1), "
+                "weight_decay is finite and not negative"
+            )
+        if warmup_steps < 0 or (total_steps is not None and total_steps < 1):
+            raise ValueError(f"warmup_steps is {warmup_steps}, total_steps {total_steps}; at least 0 and 1 are needed")
         self.model, self.lr, self.max_grad_norm = model, lr, max_grad_norm
         self.warmup_steps, self.schedule, self.total_steps = warmup_steps, schedule, total_steps
         self.final_lr_fraction = final_lr_fraction

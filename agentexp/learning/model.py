@@ -152,6 +152,19 @@ def tiny(
     if weights is not None:
         folder = model_folder(weights)
         saved: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        asked = {
+            "hidden_size": (hidden_size, saved.config.hidden_size),
+            "layers": (layers, saved.config.num_hidden_layers),
+            "head_size": (head_size, saved.config.head_dim),
+            "mlp_ratio": (mlp_ratio, saved.config.intermediate_size // saved.config.hidden_size),
+            "max_context_tokens": (max_context_tokens, saved.config.max_position_embeddings),
+        }
+        for key, (wanted, has) in asked.items():
+            if wanted != has:
+                raise ConfigError(
+                    f"model.{key} is {wanted}, but the weights {weights!r} have {has}; set it to {has}, "
+                    "or model.weights=null for a model of that size from scratch"
+                )
         return Model(network=saved, tokenizer=AutoTokenizer.from_pretrained(folder), name=f"tiny from {weights}")
     if hidden_size % head_size:
         raise ConfigError(f"hidden_size {hidden_size} is no multiple of head_size {head_size}; choose one that is")

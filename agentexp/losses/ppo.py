@@ -6,6 +6,7 @@ pi_theta / pi_old, eps the clip. g_eps(A) = A + eps |A| caps the objective for e
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -56,6 +57,10 @@ class ClippedPolicyLoss:
     def __init__(
         self, *, level: RatioLevel, epsilon: float | None, interval: ClipInterval, kl_coefficient: float
     ) -> None:
+        if epsilon is not None and not 0.0 <= epsilon < math.inf:
+            raise ValueError(f"epsilon is {epsilon}; 0 or more is needed, or null for no clip")
+        if not 0.0 <= kl_coefficient < math.inf:
+            raise ValueError(f"kl_coefficient is {kl_coefficient}; a finite number of 0 or more is needed")
         self.level, self.epsilon, self.interval, self.kl_coefficient = level, epsilon, interval, kl_coefficient
 
     def __call__(self, batch: Batch, logps: Tensor) -> Loss:

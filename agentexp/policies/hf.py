@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agentexp.errors import RolloutError
 from agentexp.learning.logps import cache_keyword
 from agentexp.learning.model import Model
 from agentexp.policies.kv_cache import RowCache
@@ -174,6 +175,11 @@ class HfPolicy:
             drawn = (cumulative <= u).sum(-1).clamp(max=logps.shape[-1] - 1)
             tokens = torch.where(greedy, tokens, drawn)
         chosen = logps.gather(1, tokens[:, None])[:, 0]
+        if bool(chosen.isnan().any()):
+            raise RolloutError(
+                "the model's probabilities are not numbers: its weights diverged. Lower the learning rate "
+                "(algorithm.learner.lr) and start again under another name"
+            )
         return tokens.tolist(), chosen.tolist()
 
 

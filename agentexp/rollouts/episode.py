@@ -197,8 +197,8 @@ def _close_late(session: Session, _: object) -> None:
     session.close()
 
 
-def _close_opened(opened: tuple[Session, Step] | EnvironmentFailure) -> None:
-    if not isinstance(opened, EnvironmentFailure):
+def _close_opened(opened: tuple[Session, Step] | Exception) -> None:
+    if not isinstance(opened, Exception):
         opened[0].close()
 
 

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import Any
 
-from agentexp.errors import EnvironmentFailure
+from agentexp.errors import ConfigError, DataError, EnvironmentFailure
 from agentexp.rollouts.episode import EnvCall, Hung
 
 
@@ -69,10 +69,10 @@ class _Thread:
 
 
 def _run(call: EnvCall) -> Any:
-    """The result of a call, or an EnvironmentFailure. The one place where anything is caught."""
+    """The result of a call, or its error. The one place where anything is caught."""
     try:
         return call.run()
-    except EnvironmentFailure as failure:
+    except (EnvironmentFailure, ConfigError, DataError) as failure:  # the last two are for the user: a game is corrupt
         return failure
     except Exception as error:  # whatever an environment raises is its failure
         return EnvironmentFailure(f"the environment raised {type(error).__name__}: {error}")

@@ -194,3 +194,14 @@ def test_restore_loads_the_part_that_was_trained(tmp_path: Path) -> None:
     assert float(algorithm.loaded["w"][0]) == 2.0
     with pytest.raises(DataError, match=r"no whole checkpoint 7. There are: \[1, 2\]"):
         restore(tmp_path / "c", {"algorithm": algorithm}, which=7)
+
+
+def test_a_spoilt_checkpoint_is_not_taken_by_its_number_either(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path / "c", keep=3)
+    save(store, 1)
+    _flip_a_bit(tmp_path / "c" / "000001")
+    assert store.numbered(1) is None
+    assert store.numbered(2) is None
+    assert "SHA-256" in store.notices[0]
+    with pytest.raises(DataError, match="no whole checkpoint 1"):
+        restore(tmp_path / "c", {"algorithm": Part()}, which=1)

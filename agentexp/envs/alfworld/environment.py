@@ -221,6 +221,8 @@ def read_instruction(path: Path) -> str:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"Game file {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"Game file {path} is corrupt: not text ({error.reason}). Download it again.") from error
     found = _WORDING.search(text)
     if found is None:
         raise DataError(f'Game file {path} is corrupt: no "Your task is to: …" in it. Download it again.')

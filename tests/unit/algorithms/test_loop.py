@@ -12,6 +12,7 @@ from agentexp.algorithms.loop import Loop, outcomes
 from agentexp.errors import ConfigError
 from agentexp.learning.learner import Learner
 from agentexp.losses.ppo import ClippedPolicyLoss
+from agentexp.rollouts.collect import Enough
 from agentexp.types import Action, Completion, Group, Outcome, Step, StopReason, Task, Trajectory, Turn
 from tests.unit.learning.conftest import small_model
 from tests.unit.learning.test_learner import learner as make_learner
@@ -185,3 +186,19 @@ def test_kl_is_to_the_start_and_survives_a_resume() -> None:
 def test_outcomes_leave_cancelled_rollouts_out() -> None:
     task = Environment().tasks("train")[0]
     assert outcomes([trajectory(task, 0, 1.0), trajectory(task, 1, None)]) == {"reward": 1.0, "success": 1.0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"minibatch": 0},
+        {"epochs": 0},
+        {"tasks_per_iteration": 0},
+        {"enough": Enough(total=0.9, per_task=7)},
+        {"min_abs_advantage": math.nan},
+        {"max_kl": -1.0},
+    ],
+)
+def test_what_could_learn_nothing_is_a_configuration_error_before_anything_is_played(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(change))):
+        loop([[1.0, 0.0]], **change)

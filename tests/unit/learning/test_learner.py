@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import math
 import random
 from typing import Any
 
@@ -210,3 +211,21 @@ def test_there_is_one_copy_of_the_weights(model: Model) -> None:
 def test_weights_of_another_model_are_refused(model: Model, lora_model: Model) -> None:
     with pytest.raises(DataError, match="do not fit"):
         model.load_weights(lora_model.weights())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lr": -1.0},
+        {"lr": math.nan},
+        {"lr": math.inf},
+        {"beta1": 2.0},
+        {"max_grad_norm": 0.0},
+        {"tokens_per_microbatch": 0},
+        {"warmup_steps": -1},
+        {"total_steps": 0},
+    ],
+)
+def test_settings_that_cannot_learn_are_refused(model: Model, change: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        learner(model, **change)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentexp.envs.subprocess_env import SubprocessEnv
-from agentexp.errors import ConfigError, EnvironmentFailure, RolloutError
+from agentexp.errors import ConfigError, DataError, EnvironmentFailure, RolloutError
 from agentexp.rollouts.episode import EnvCall
 from agentexp.rollouts.workers import Workers
 from agentexp.types import Action, StopReason
@@ -290,3 +290,13 @@ class TestWorkers:
         workers.run(calls)
         assert (time.process_time() - began) / len(calls) < 100e-6
         workers.close()
+
+
+def test_a_corrupt_game_is_not_an_environment_failure() -> None:
+    """What the user must repair ends the run with its own words, however few games it touches."""
+
+    def corrupt() -> None:
+        raise DataError("Game file x is corrupt")
+
+    found = Workers(count=1, timeout_s=5.0).run([EnvCall(corrupt)])
+    assert isinstance(found[0], DataError)
