@@ -107,7 +107,9 @@ def same_commands(one: Collection, two: Collection) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", help="a saved tiny model; default: warm one up here")
+    parser.add_argument(
+        "--weights", help="a saved model folder or a shipped name (alfworld_pi0); default: warm one up here"
+    )
     parser.add_argument("--tasks", type=int, default=16, help=f"games, {ROLLOUTS_PER_TASK} episodes each")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--temperature", type=float, default=1.0)
@@ -120,7 +122,7 @@ def main() -> None:
     )  # fmt: skip
     model = tiny(
         words=vocabulary(), weights=options.weights, hidden_size=128, layers=4, head_size=32, mlp_ratio=3,
-        max_context_tokens=4096, initializer_range=0.1, threads=options.threads, seed=0,
+        max_context_tokens=2048, initializer_range=0.1, threads=options.threads, seed=0,
     )  # fmt: skip
     chat, ours = Chat(tokenizer=model.tokenizer), HfPolicy(model=model, initial_cache_tokens=512)
     if options.weights is None:
@@ -131,7 +133,7 @@ def main() -> None:
     def play(policy: Any, seed: int, games: int = options.tasks) -> Collection:
         rollouts = Rollouts(
             environment=environment, agent=agent, chat=chat, policy=policy, max_turns=30, max_new_tokens=16,
-            max_context_tokens=4096, slots=96, workers=1, step_timeout_s=60.0, retries=0, max_dead_groups=1,
+            max_context_tokens=2048, slots=96, workers=1, step_timeout_s=60.0, retries=0, max_dead_groups=1,
             truncation="keep",
         )  # fmt: skip
         return rollouts.collect(
