@@ -52,7 +52,8 @@ def test_train_evaluate_show(tmp_path: Path) -> None:
     (file,) = (run / "evaluations").rglob("result.json")
     result = json.loads(file.read_text())
     assert (result["split"], result["games"], result["success"]["n"]) == ("test", 4, 4)
-    saved = agentexp(tmp_path, "evaluate", "model.weights=runs/t/0", "evaluation.tasks=4", "rollout.max_turns=3")
+    size = ["model.hidden_size=32", "model.layers=1"]  # that of the saved model, else it is refused
+    saved = agentexp(tmp_path, "evaluate", "model.weights=runs/t/0", *size, "evaluation.tasks=4", "rollout.max_turns=3")
     assert saved.returncode == 0, saved.stderr
     shown = agentexp(tmp_path, "show", "runs/t/0")
     assert shown.returncode == 0, shown.stderr
