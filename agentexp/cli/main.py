@@ -13,7 +13,7 @@ from agentexp.errors import AgentexpError, ConfigError
 
 _ABOUT = """Train language-model agents by reinforcement learning, and measure them.
 
-  agentexp train                                     the default: warm start, then LOOP, about ten minutes
+  agentexp train                                     the default: LOOP from a shipped warm start, about six minutes
   agentexp train algorithm=rloo seed=1               one run with overrides
   agentexp train -m seed=0,1,2 algorithm=loop,grpo   a sweep: 6 members, one after another
   agentexp train --explain algorithm.learner.lr      a value and every file that sets it
