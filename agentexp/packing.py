@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from agentexp.types import Pair, Sample, Trajectory
+from agentexp.types import Decision, Pair, Sample, Trajectory, Trunk
 
 Weighting = Literal["rollout", "turn", "token"]
 
@@ -50,6 +50,21 @@ def to_samples(trajectory: Trajectory, advantage: float) -> list[Sample]:
             )
         )
     return samples
+
+
+def trunks(trajectory: Trajectory) -> list[Trunk]:
+    """One trunk per segment: the same ids as `to_samples`, and where every turn's completion stands."""
+    found = []
+    for segment, turns in groupby(enumerate(trajectory.turns), key=lambda pair: pair[1].segment):
+        ids: list[int] = []
+        decisions = []
+        for index, turn in turns:
+            start = len(ids) + len(turn.prompt_ids)
+            ids += [*turn.prompt_ids, *turn.completion.ids]
+            decisions.append(Decision(turn=index, start=start, end=len(ids)))
+        origin = f"{trajectory.task.id}#{trajectory.sample}/{segment}"
+        found.append(Trunk(ids=tuple(ids), decisions=tuple(decisions), origin=origin))
+    return found
 
 
 def pair_to_samples(pair: Pair, origin: str) -> tuple[Sample, Sample]:

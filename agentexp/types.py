@@ -1,6 +1,6 @@
 """The data that walks through agentexp, from a task to a training row.
 
-Task -> Turn -> Trajectory -> Group -> Sample (or Pair, StepTarget). Standard library only: this
+Task -> Turn -> Trajectory -> Group -> Sample (or Tree, Pair). Standard library only: this
 file knows no tensor, no tokenizer, no environment. Everything is frozen; a field is written once,
 by its maker. Token ids are plain ints; log-probs are natural logarithms.
 """
@@ -78,6 +78,8 @@ class Request:
 
     `episode` names the conversation, so that a policy may keep what it has already read;
     `prompt_ids` is always the whole prompt, so that no policy must. Temperature 0 is greedy.
+    `candidates` are sampled and the policy returns one of them; only a policy that can choose
+    (best of n) accepts more than 1.
 
     >>> Request(episode="t/0", prompt_ids=(5, 6), max_tokens=8, temperature=1.0, seed=3).max_tokens
     8
@@ -88,10 +90,13 @@ class Request:
     max_tokens: int
     temperature: float
     seed: int
+    candidates: int = 1
 
     def __post_init__(self) -> None:
         if not self.prompt_ids:
             raise ValueError(f"Request of episode {self.episode!r} has no prompt ids")
+        if self.candidates < 1:
+            raise ValueError(f"Request.candidates is {self.candidates}; at least 1 is needed")
         if self.max_tokens < 1:
             raise ValueError(f"Request.max_tokens is {self.max_tokens}; at least 1 is needed")
         if not self.temperature >= 0.0:
@@ -274,6 +279,59 @@ class Sample:
             raise ValueError(f"Sample {self.origin} has fields of unequal length: {sizes}")
         if self.mask and self.mask[0]:
             raise ValueError(f"Sample {self.origin} trains its first token, which nothing precedes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """Where one turn's completion stands in a trunk: `ids[start:end]`. The state is what precedes."""
+
+    turn: int  # index into the trajectory's turns
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trunk:
+    """One segment of a trajectory as the model read it, and where its decisions stand.
+
+    >>> Trunk(ids=(5, 6, 7), decisions=(Decision(turn=0, start=1, end=3),), origin="t#0/0").origin
+    't#0/0'
+    """
+
+    ids: tuple[int, ...]
+    decisions: tuple[Decision, ...]
+    origin: str  # task id # sample / segment
+
+    def __post_init__(self) -> None:
+        for d in self.decisions:
+            if not 0 < d.start < d.end <= len(self.ids):
+                raise ValueError(
+                    f"Trunk {self.origin} has {len(self.ids)} ids, but its turn {d.turn} claims {d.start}:{d.end}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Branch:
+    """An action that could have been taken: it reads the trunk's first `at` ids, then its own."""
+
+    at: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """A trunk and alternatives along it. The shared history stands once."""
+
+    trunk: Trunk
+    branches: tuple[Branch, ...] = ()
+
+    def __post_init__(self) -> None:
+        for b in self.branches:
+            if not b.ids or not 0 < b.at <= len(self.trunk.ids):
+                raise ValueError(
+                    f"Tree {self.trunk.origin} has a branch of {len(b.ids)} ids at {b.at} of {len(self.trunk.ids)}; "
+                    "it needs ids, and a place within the trunk"
+                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

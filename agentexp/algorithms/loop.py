@@ -18,7 +18,8 @@ from torch import Tensor
 from agentexp.advantages import Estimator, advantages
 from agentexp.envs.base import Environment
 from agentexp.errors import ConfigError
-from agentexp.learning.learner import Learner, mean_metrics
+from agentexp.learning.learner import Learner
+from agentexp.learning.optimiser import mean_metrics
 from agentexp.losses.ppo import ClippedPolicyLoss
 from agentexp.packing import Row, Weighting, to_samples, token_weights
 from agentexp.policies.base import Policy

@@ -10,15 +10,15 @@ from typing import Any
 from agentexp.agents.base import Agent
 from agentexp.envs.base import Environment
 from agentexp.errors import ConfigError
-from agentexp.learning.learner import Learner, mean_metrics
+from agentexp.learning.learner import Learner
+from agentexp.learning.optimiser import mean_metrics
 from agentexp.losses.imitation import negative_log_likelihood
 from agentexp.packing import Row, to_samples
 from agentexp.policies.base import Policy
 from agentexp.policies.chat import Chat
-from agentexp.rollouts.demonstrations import demonstrate
-from agentexp.rollouts.tasks import TaskSampler
+from agentexp.rollouts.demonstrations import expert_play
 from agentexp.seeding import seed_for
-from agentexp.types import Iteration, Sample, Trajectory
+from agentexp.types import Iteration, Sample
 
 
 class Sft:
@@ -80,22 +80,16 @@ class Sft:
 
     def play_expert(self) -> list[Sample]:
         """Demonstrations as training rows; deterministic, so a resume makes them again."""
-        tasks = TaskSampler(tasks=self.environment.tasks(self.split), seed=seed_for(self.seed, "sft", "tasks"))
-        played: list[Trajectory] = []
-        for n, task in enumerate(tasks.next(self.demonstrations)):
-            seed = seed_for(self.seed, "sft", "expert", n)
-            played.append(
-                demonstrate(
-                    environment=self.environment,
-                    agent=self.agent,
-                    chat=self.chat,
-                    task=task,
-                    sample=n,
-                    seed=seed,
-                    noise=self.noise,
-                    max_turns=self.max_turns,
-                )
-            )
+        played = expert_play(
+            environment=self.environment,
+            agent=self.agent,
+            chat=self.chat,
+            split=self.split,
+            count=self.demonstrations,
+            noise=self.noise,
+            max_turns=self.max_turns,
+            seed=self.seed,
+        )
         won = [t for t in played if t.outcome is not None and t.outcome.success]
         used = won if self.only_successes else [t for t in played if t.scored]
         if not used:

@@ -86,6 +86,16 @@ class Model:
         return isinstance(self.network, PeftModel)
 
     @contextmanager
+    def with_weights(self, snapshot: dict[str, Tensor]) -> Iterator[None]:
+        """Inside, what learns has the weights of `snapshot` (the adapter's, or all)."""
+        current = self.weights()
+        self.load_weights(snapshot)
+        try:
+            yield
+        finally:
+            self.load_weights(current)
+
+    @contextmanager
     def as_reference(self, snapshot: dict[str, Tensor] | None) -> Iterator[None]:
         """Inside, the network is the reference: its adapter is switched off and nothing is copied.
         A model without an adapter takes the weights of `snapshot` for the while."""
@@ -98,12 +108,8 @@ class Model:
                 f"model {self.name} has no adapter to switch off and no snapshot was kept, so there is no reference; "
                 "set kl_coefficient to 0 or give the model a LoRA adapter"
             )
-        current = self.weights()
-        self.load_weights(snapshot)
-        try:
+        with self.with_weights(snapshot):
             yield
-        finally:
-            self.load_weights(current)
 
     def save(self, folder: Path) -> None:
         """Write weights (adapter only, if there is one) and tokenizer as ordinary folders."""

@@ -6,7 +6,38 @@ from agentexp.agents.base import Agent
 from agentexp.envs.base import Environment, Teaches
 from agentexp.errors import ConfigError
 from agentexp.policies.chat import Chat
+from agentexp.rollouts.tasks import TaskSampler
+from agentexp.seeding import seed_for
 from agentexp.types import StopReason, Task, Trajectory, Turn
+
+
+def expert_play(
+    *,
+    environment: Environment,
+    agent: Agent,
+    chat: Chat,
+    split: str,
+    count: int,
+    noise: float,
+    max_turns: int,
+    seed: int,
+) -> list[Trajectory]:
+    """`count` episodes of the expert on shuffled tasks of a split: the same for the same arguments, so
+    all that learns from demonstrations can learn from the same ones."""
+    tasks = TaskSampler(tasks=environment.tasks(split), seed=seed_for(seed, "sft", "tasks"))
+    return [
+        demonstrate(
+            environment=environment,
+            agent=agent,
+            chat=chat,
+            task=task,
+            sample=n,
+            seed=seed_for(seed, "sft", "expert", n),
+            noise=noise,
+            max_turns=max_turns,
+        )
+        for n, task in enumerate(tasks.next(count))
+    ]
 
 
 def demonstrate(
