@@ -124,7 +124,7 @@ def main() -> None:
         words=vocabulary(), weights=options.weights, hidden_size=128, layers=4, head_size=32, mlp_ratio=3,
         max_context_tokens=2048, initializer_range=0.1, threads=options.threads, seed=0,
     )  # fmt: skip
-    chat, ours = Chat(tokenizer=model.tokenizer), HfPolicy(model=model, initial_cache_tokens=512)
+    chat, ours = Chat(tokenizer=model.tokenizer), HfPolicy(model=model, initial_cache_tokens=512, branch_tokens=4096)
     if options.weights is None:
         warm_up(model, environment, agent, chat, ours)
     model.network.eval()

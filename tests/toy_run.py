@@ -75,7 +75,9 @@ class ToyRollouts:
         seed: int,
         enough: object = None,
         progress: Callable[[int, int], None] | None = None,
+        candidates: Sequence[int] | None = None,
     ) -> Collection:
+        assert candidates is None
         chance = float(torch.softmax(self.weights.detach(), 0)[1])
         groups = []
         for n, task in enumerate(tasks):
@@ -180,6 +182,7 @@ def toy_run(
         trials=1,
         temperature=1.0,
         greedy=True,
+        best_of=[],
     )
     config = {"run": {k: v for k, v in arguments.items() if k != "output_dir"}, "algorithm": {"lr": lr}}
     return Run(**arguments).train(

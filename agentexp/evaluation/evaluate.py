@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentexp.envs.base import Environment
 from agentexp.errors import ConfigError, DataError, RolloutError
@@ -15,6 +15,9 @@ from agentexp.evaluation.metrics import Evaluated, evaluated
 from agentexp.rollouts.collect import Rollouts
 from agentexp.seeding import seed_for
 from agentexp.types import Task
+
+if TYPE_CHECKING:
+    from agentexp.learning.reward_model import RewardModel
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
@@ -25,7 +28,8 @@ class Evaluation:
     tasks: how many games of the split (null: all), curve_tasks: how many for a point of the
     learning curve; both take the first of one order that is frozen for the split, whatever the
     seed, so every run and every point plays the same games. trials: episodes a game.
-    greedy: whether to measure greedy decoding beside the sampled one.
+    greedy: whether to measure greedy decoding beside the sampled one. best_of: the n for which best of n
+    is measured where a run has a reward model.
     """
 
     def __init__(
@@ -40,11 +44,15 @@ class Evaluation:
         trials: int,
         temperature: float,
         greedy: bool,
+        best_of: list[int],
     ) -> None:
         if trials < 1:
             raise ConfigError(f"evaluation.trials is {trials}; at least 1 is needed")
         if not temperature >= 0:
             raise ConfigError(f"evaluation.temperature is {temperature}; 0 (greedy) or more is allowed")
+        if len(set(best_of)) < len(best_of) or any(n < 1 for n in best_of):
+            raise ConfigError(f"evaluation.best_of is {best_of}; different numbers of 1 or more are needed")
+        self.best_of = tuple(best_of)
         self.environment, self.rollouts, self.seed, self.split = environment, rollouts, seed, split
         self.trials, self.temperature = trials, temperature
         self.measure_greedy = greedy and temperature > 0
@@ -68,28 +76,51 @@ class Evaluation:
         """Play `trials` episodes of each task at a temperature. The same streams of randomness at
         every call: two points of a curve differ by the policy alone.
         """
+        return self._play(self.rollouts, tasks, temperature, self.trials, progress, candidates=None)
+
+    def _play(
+        self,
+        rollouts: Rollouts,
+        tasks: Sequence[Task],
+        temperature: float,
+        trials: int,
+        progress: Progress,
+        *,
+        candidates: int | None,
+    ) -> Evaluated:
         started = time.monotonic()
         what = "greedy" if temperature == 0 else "sampled"
-        collection = self.rollouts.collect(
+        said = what if candidates is None else f"best of {candidates}"
+        collection = rollouts.collect(
             tasks,
-            rollouts_per_task=self.trials,
+            rollouts_per_task=trials,
             temperature=temperature,
             seed=seed_for(self.seed, "evaluation", self.split, what),
-            progress=lambda done, total: progress(f"evaluate {what}", done, total),
+            progress=lambda done, total: progress(f"evaluate {said}", done, total),
+            candidates=None if candidates is None else [candidates] * trials,
         )
-        missing = [g.task.id for g in collection.groups if len(g.trajectories) != self.trials]
+        missing = [g.task.id for g in collection.groups if len(g.trajectories) != trials]
         if missing or len(collection.groups) != len(tasks):
             raise RolloutError(
-                f"An evaluation of {len(tasks)} games × {self.trials} trials came back with {len(collection.groups)} "
+                f"An evaluation of {len(tasks)} games × {trials} trials came back with {len(collection.groups)} "
                 f"games, {len(missing)} of them short (first: {missing[:3]}); evaluation never cuts, so this is a bug"
             )
         return evaluated(
             collection.groups,
             split=self.split,
             temperature=temperature,
-            trials=self.trials,
+            trials=trials,
             wall_s=time.monotonic() - started,
         )
+
+    def best_of_n(self, reward_model: RewardModel, progress: Progress) -> dict[int, Evaluated]:
+        """Best of n for every n in `best_of`, sampled, on all games. Random numbers are those of the game and
+        the turn, so as long as histories agree the candidates of a smaller n are the first of a larger;
+        n = 1 is the policy itself on the streams of "success"."""
+        from agentexp.evaluation.best_of_n import choosing  # noqa: PLC0415  this file imports no torch
+
+        rollouts = self.rollouts.playing(choosing(self.rollouts.policy, reward_model))
+        return {n: self._play(rollouts, self.tasks, self.temperature, 1, progress, candidates=n) for n in self.best_of}
 
     def manifest(self) -> dict[str, Any]:
         """The frozen games: ids in order and their hash, to be compared on resume and across runs."""

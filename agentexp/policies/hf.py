@@ -1,23 +1,23 @@
 """The policy on transformers: one shared forward pass for all live episodes, keys and values kept
 across turns. It samples with the learner's own network; there is no second copy.
 
-Legend: R rows (live episodes), L new tokens, V vocabulary.
+Legend: R rows (live episodes), P branches of a row, V vocabulary.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from agentexp.errors import RolloutError
-from agentexp.learning.logps import cache_keyword
 from agentexp.learning.model import Model
-from agentexp.policies.kv_cache import RowCache
+from agentexp.packing import buckets
+from agentexp.policies.reader import Reader
+from agentexp.policies.sampling import draw, uniforms
+from agentexp.seeding import seed_for
 from agentexp.types import Completion, Request
 
 
@@ -25,22 +25,28 @@ class HfPolicy:
     """Samples from `model`.
 
     initial_cache_tokens: first capacity of a row; it grows by half when needed.
+    branch_tokens: rows x tokens of one batch of `branch`.
     `model_seconds` counts the time inside forward passes, `reread_tokens` the prompt tokens read a
     second time because an episode's history was rewritten or its cache was dropped.
     """
 
-    def __init__(self, *, model: Model, initial_cache_tokens: int) -> None:
-        self.model = model
-        self.initial_cache_tokens = initial_cache_tokens
+    def __init__(self, *, model: Model, initial_cache_tokens: int, branch_tokens: int) -> None:
+        self.model, self.branch_tokens = model, branch_tokens
         self.version = 0
         self.model_seconds = 0.0
-        self.read_tokens = 0
-        self.reread_tokens = 0
-        self._keyword = cache_keyword(model.decoder)
+        self.reader = self._new_reader(initial_cache_tokens)
         self._eos = frozenset(_eos_ids(model))
-        self._row: dict[str, int] = {}  # episode -> row of the cache
-        self._held: dict[str, list[int]] = {}  # episode -> ids whose keys and values are kept
-        self._cache: RowCache | None = None
+        self._candidates: dict[
+            str, tuple[int, list[Completion]]
+        ] = {}  # episode -> branches of its row, and what they say
+
+    @property
+    def read_tokens(self) -> int:
+        return self.reader.read_tokens
+
+    @property
+    def reread_tokens(self) -> int:
+        return self.reader.reread_tokens
 
     # ------------------------------------------------------------------ contract
     @torch.inference_mode()
@@ -48,20 +54,23 @@ class HfPolicy:
         """See policies.base. Log-probs are those of the distribution sampled from."""
         if not requests:
             return []
+        if any(r.candidates > 1 for r in requests):
+            raise ValueError(
+                f"a request asks for {max(r.candidates for r in requests)} candidates, but this policy cannot choose "
+                "one; wrap it in best of n (policies.best_of_n), or ask for one"
+            )
         self.model.network.eval()
-        fresh = self._admit(requests)
-        rows = [self._row[r.episode] for r in requests]
+        new = self.reader.admit(requests)
+        rows = [self.reader.row(r.episode) for r in requests]
         longest = max(r.max_tokens for r in requests)
-        uniforms = (
-            np.stack([_uniforms(r, longest) for r in requests]) if any(r.temperature > 0 for r in requests) else None
-        )
+        heat = [r.temperature for r in requests]
+        numbers = np.stack([uniforms(r.seed, longest) for r in requests]) if any(t > 0 for t in heat) else None
         ids: list[list[int]] = [[] for _ in requests]
         logps: list[list[float]] = [[] for _ in requests]
         going = list(range(len(requests)))
-        new = fresh
         for k in range(longest):
             logits = self._forward(rows, new)
-            tokens, chosen = self._sample(logits, requests, None if uniforms is None else uniforms[:, k])
+            tokens, chosen = draw(logits, heat, None if numbers is None else numbers[:, k])
             still = []
             for i in going:
                 ids[i].append(tokens[i])
@@ -74,119 +83,187 @@ class HfPolicy:
             new = [[] for _ in requests]
             for i in going:
                 new[i] = [tokens[i]]
-                self._held[requests[i].episode].append(tokens[i])
-        return [
-            Completion(
-                ids=tuple(ids[i]),
-                logprobs=tuple(logps[i]),
-                text=self.model.tokenizer.decode([t for t in ids[i] if t not in self._eos]),
-                finish="stop" if ids[i][-1] in self._eos else "length",
-                policy_version=self.version,
-            )
-            for i in range(len(requests))
-        ]
+                self.reader.hold(requests[i].episode, [tokens[i]])
+        return [self._completion(ids[i], logps[i]) for i in range(len(requests))]
 
     def release(self, episode: str) -> None:
-        self._row.pop(episode, None)
-        self._held.pop(episode, None)
+        self.reader.release(episode)
+        self._candidates.pop(episode, None)
 
     def refresh(self) -> None:
         self.version += 1
-        self._row, self._held, self._cache = {}, {}, None
+        self.reader.clear()
+        self._candidates.clear()
+
+    # ------------------------------------------------------------------ several at a state
+    @torch.inference_mode()
+    def candidates(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """`candidates` completions of each request; the shared history is read once. The first has the
+        request's own seed, so it is what `complete` gives; the first n of more are the n of n. Tell
+        with `keep` which one goes on."""
+        self.model.network.eval()
+        new = self.reader.admit(requests)
+        rows = [self.reader.row(r.episode) for r in requests]
+        start = time.perf_counter()
+        states = self.reader.read(rows, new)
+        self.model_seconds += time.perf_counter() - start
+        width = max(r.candidates for r in requests) + 1  # one for padding
+        lengths = self.reader.cache.lengths.tolist()
+        branches = [
+            _Branch(
+                row=row,
+                column=j,
+                point=lengths[row],
+                state=states[i],
+                seed=_candidate_seed(r.seed, j),
+                heat=r.temperature,
+                most=r.max_tokens,
+            )
+            for i, (r, row) in enumerate(zip(requests, rows, strict=True))
+            for j in range(r.candidates)
+        ]
+        self._grow(self.reader, branches, of=width)
+        said = iter([self._completion(b.ids, b.logps) for b in branches])
+        found = [[next(said) for _ in range(r.candidates)] for r in requests]
+        for r, completions in zip(requests, found, strict=True):
+            self._candidates[r.episode] = (width, completions)
+        return found
+
+    @torch.inference_mode()
+    def keep(self, episode: str, index: int) -> None:
+        """The episode goes on with this one of its candidates; nothing of it is read again."""
+        width, completions = self._candidates.pop(episode)
+        self.reader.keep_branch(episode, index, of=width, ids=completions[index].ids[:-1])
+
+    @torch.inference_mode()
+    def branch(
+        self,
+        trunks: Sequence[Sequence[int]],
+        points: Sequence[Sequence[int]],
+        *,
+        n: int,
+        max_tokens: int,
+        temperature: float,
+        seeds: Sequence[Sequence[int]],
+    ) -> list[list[list[Completion]]]:
+        """`n` completions at every point of every trunk, one step ahead: `points[r]` says how many ids
+        of `trunks[r]` each has read. A trunk is read once for all its points; live episodes are not
+        touched. seeds: one a point; candidates as in `candidates`.
+        """
+        self.model.network.eval()
+        found: list[list[list[Completion]]] = [[] for _ in trunks]
+        wanted = [r for r in range(len(trunks)) if points[r]]
+        sizes = [len(trunks[r]) + len(points[r]) * n * max_tokens for r in wanted]
+        for batch in buckets(sizes, self.branch_tokens):
+            chosen = [wanted[i] for i in batch]
+            reader = self._new_reader(max(map(len, (trunks[r] for r in chosen))))
+            start = time.perf_counter()
+            states = reader.read_whole([list(trunks[r][: max(points[r])]) for r in chosen])
+            self.model_seconds += time.perf_counter() - start
+            branches = []
+            for row, r in enumerate(chosen):
+                for k, point in enumerate(points[r]):
+                    branches += [
+                        _Branch(
+                            row=row,
+                            column=k * n + j,
+                            point=point,
+                            state=states[row, point - 1],
+                            seed=_candidate_seed(seeds[r][k], j),
+                            heat=temperature,
+                            most=max_tokens,
+                        )
+                        for j in range(n)
+                    ]
+            self._grow(reader, branches, of=max(len(points[r]) for r in chosen) * n + 1)
+            said = iter([self._completion(b.ids, b.logps) for b in branches])
+            for r in chosen:
+                found[r] = [[next(said) for _ in range(n)] for _ in points[r]]
+        return found
 
     # ------------------------------------------------------------------ inside
-    def _admit(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Give every request a row; returns the ids each has not read yet."""
-        names = [r.episode for r in requests]
-        if len(set(names)) != len(names):
-            twice = next(n for n in names if names.count(n) > 1)
-            raise ValueError(f"episode {twice!r} has two requests in one call; a conversation continues one at a time")
-        newcomers = [n for n in names if n not in self._row]
-        cache = self._cache
-        if cache is None:
-            network = self.model.causal_lm
-            cache = RowCache(
-                network.config, device=self.model.device, dtype=network.dtype, tokens=self.initial_cache_tokens
-            )
-            self._cache = cache
-        used = set(self._row.values())
-        free = [row for row in range(cache.rows) if row not in used]
-        wanted = len(used) + len(newcomers)
-        if len(free) < len(newcomers) or cache.rows > wanted + wanted // 3:  # grow, or stop carrying the dead
-            keep = sorted(used)
-            cache.resize(keep, wanted)
-            moved = {old: row for row, old in enumerate(keep)}
-            self._row = {name: moved[row] for name, row in self._row.items()}
-            free = list(range(len(keep), wanted))
-        for name, row in zip(newcomers, free, strict=False):
-            self._row[name], self._held[name] = row, []
-            cache.lengths[row] = 0
-        fresh = []
-        for request in requests:
-            held, prompt = self._held[request.episode], list(request.prompt_ids)
-            if len(held) >= len(prompt) or prompt[: len(held)] != held:  # history was rewritten
-                same = next(
-                    (i for i, (a, b) in enumerate(zip(held, prompt, strict=False)) if a != b),
-                    min(len(held), len(prompt)),
-                )
-                same = min(same, len(prompt) - 1)
-                self.reread_tokens += len(prompt) - same
-                del held[same:]
-                cache.lengths[self._row[request.episode]] = same
-            fresh.append(prompt[len(held) :])
-            held.extend(fresh[-1])
-        self.read_tokens += sum(map(len, fresh))
-        return fresh
+    def _new_reader(self, tokens: int) -> Reader:
+        network = self.model.causal_lm
+        return Reader(
+            decoder=self.model.decoder, config=network.config, dtype=network.dtype, initial_cache_tokens=tokens
+        )
 
     def _forward(self, rows: list[int], new: list[list[int]]) -> Tensor:
-        """Read `new[i]` into row `rows[i]`; logits [len(rows), V] after the last real token. Rows
-        with nothing new are carried along and change nothing."""
+        """Read, and the logits [len(rows), V] of what comes next."""
         start = time.perf_counter()
-        cache = self._cache
-        assert cache is not None
-        width = max(map(len, new))
-        ids = torch.zeros(cache.rows, width, dtype=torch.long)
-        counts = torch.zeros(cache.rows, dtype=torch.long)
-        for row, tokens in zip(rows, new, strict=True):
-            if tokens:
-                ids[row, : len(tokens)] = torch.tensor(tokens)
-                counts[row] = len(tokens)
-        ids, counts = ids.to(self.model.device), counts.to(self.model.device)
-        positions, mask = cache.begin(width)
-        extra: dict[str, Any] = {self._keyword: cache}
-        states = self.model.decoder(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, **extra)
-        cache.lengths += counts
-        picked = torch.tensor(rows, device=ids.device)
-        last = (counts[picked] - 1).clamp(min=0)
-        logits: Tensor = self.model.head(states.last_hidden_state[picked, last])
+        logits: Tensor = self.model.head(self.reader.read(rows, new))
         self.model_seconds += time.perf_counter() - start
         return logits
 
-    def _sample(self, logits: Tensor, requests: Sequence[Request], uniforms: Any) -> tuple[list[int], list[float]]:
-        """One token per row by inverse transform from the request's own random numbers."""
-        heat = [r.temperature for r in requests]
-        greedy = torch.tensor([t == 0.0 for t in heat], device=logits.device)
-        scale = torch.tensor([t or 1.0 for t in heat], device=logits.device)
-        logps = (logits.float() / scale[:, None]).log_softmax(-1)
-        tokens = logps.argmax(-1)
-        if uniforms is not None:
-            cumulative = logps.exp().cumsum(-1)
-            u = torch.from_numpy(uniforms).to(logits.device, torch.float32)[:, None] * cumulative[:, -1:]
-            drawn = (cumulative <= u).sum(-1).clamp(max=logps.shape[-1] - 1)
-            tokens = torch.where(greedy, tokens, drawn)
-        chosen = logps.gather(1, tokens[:, None])[:, 0]
-        if bool(chosen.isnan().any()):
-            raise RolloutError(
-                "the model's probabilities are not numbers: its weights diverged. Lower the learning rate "
-                "(algorithm.learner.lr) and start again under another name"
-            )
-        return tokens.tolist(), chosen.tolist()
+    def _grow(self, reader: Reader, branches: list[_Branch], *, of: int) -> None:
+        """Sample every branch to its end, all of them together, level by level; those that have ended
+        are read no more. `of`: branches of a row, the last of which is padding."""
+        longest = max(b.most for b in branches)
+        numbers = np.stack([uniforms(b.seed, longest) for b in branches])
+        states = torch.stack([b.state for b in branches])
+        going = list(range(len(branches)))
+        for level in range(longest):
+            start = time.perf_counter()
+            logits = self.model.head(states)
+            self.model_seconds += time.perf_counter() - start
+            heat = [branches[i].heat for i in going]
+            tokens, logps = draw(logits, heat, numbers[going, level] if any(t > 0 for t in heat) else None)
+            still = []
+            for i, token, logp in zip(going, tokens, logps, strict=True):
+                branches[i].ids.append(token)
+                branches[i].logps.append(logp)
+                if token not in self._eos and len(branches[i].ids) < branches[i].most:
+                    still.append(i)
+            going = still
+            if not going:
+                return
+            start = time.perf_counter()
+            states = self._read_level(reader, [branches[i] for i in going], of=of, level=level)
+            self.model_seconds += time.perf_counter() - start
+
+    def _read_level(self, reader: Reader, branches: list[_Branch], *, of: int, level: int) -> Tensor:
+        """Read the last token of these branches; their states [N, H]."""
+        places = [0] * reader.cache.rows  # how many of a row's branches have been placed
+        spots = []
+        for branch in branches:
+            spots.append((branch.row, places[branch.row]))
+            places[branch.row] += 1
+        ids = torch.zeros(len(places), 1, max(places), dtype=torch.long)
+        points = torch.zeros(len(places), max(places), dtype=torch.long)
+        columns = torch.full((len(places), max(places)), of - 1, dtype=torch.long)
+        where = torch.tensor(spots)
+        ids[where[:, 0], 0, where[:, 1]] = torch.tensor([b.ids[-1] for b in branches])
+        points[where[:, 0], where[:, 1]] = torch.tensor([b.point for b in branches])
+        columns[where[:, 0], where[:, 1]] = torch.tensor([b.column for b in branches])
+        device = self.model.device
+        read = reader.read_branches(ids.to(device), points.to(device), columns.to(device), of=of, start=level)
+        where = where.to(device)
+        return read[where[:, 0], 0, where[:, 1]]
+
+    def _completion(self, ids: list[int], logps: list[float]) -> Completion:
+        return Completion(
+            ids=tuple(ids),
+            logprobs=tuple(logps),
+            text=self.model.tokenizer.decode([t for t in ids if t not in self._eos]),
+            finish="stop" if ids[-1] in self._eos else "length",
+            policy_version=self.version,
+        )
 
 
-def _uniforms(request: Request, count: int) -> Any:
-    """The request's first `count` random numbers, by a counter-based generator: the same whatever
-    else is in the batch."""
-    return np.random.Generator(np.random.Philox(request.seed)).random(count)
+class _Branch:
+    """One completion that grows beside others: where it stands, and what it has said so far."""
+
+    __slots__ = ("column", "heat", "ids", "logps", "most", "point", "row", "seed", "state")
+
+    def __init__(self, *, row: int, column: int, point: int, state: Tensor, seed: int, heat: float, most: int) -> None:
+        self.row, self.column, self.point, self.state = row, column, point, state
+        self.seed, self.heat, self.most = seed, heat, most
+        self.ids: list[int] = []
+        self.logps: list[float] = []
+
+
+def _candidate_seed(seed: int, index: int) -> int:
+    return seed if index == 0 else seed_for(seed, "candidate", index)
 
 
 def _eos_ids(model: Model) -> list[int]:

@@ -69,15 +69,53 @@ class RowCache(Cache):
         the attention scores [R, 1, L, T']: 0 for keys that a query may see, minus infinity elsewhere
         (attention with a boolean mask makes the same again in every layer)."""
         need = int(self.lengths.max()) + new_tokens
-        if need > self.capacity:
-            grow = max(need, self.capacity + self.capacity // 2) - self.capacity
-            self.keys = [pad(k, (0, 0, 0, grow)) for k in self.keys]
-            self.values = [pad(v, (0, 0, 0, grow)) for v in self.values]
+        self._make_room(need)
         self._upto = need
         self._at = self.lengths[:, None] + torch.arange(new_tokens, device=self.lengths.device)
         seen = torch.arange(need, device=self.lengths.device) <= self._at[:, :, None]
         hidden = torch.full(seen.shape, float("-inf"), dtype=self.keys[0].dtype, device=seen.device)
         return self._at, hidden.masked_fill_(seen, 0.0)[:, None]
+
+    def begin_branches(
+        self, points: Tensor, columns: Tensor, *, of: int, start: int, levels: int
+    ) -> tuple[Tensor, Tensor]:
+        """Make room for levels `start` to `start + levels` of branches; as `begin`, but a row's new
+        tokens are its branches' next ones: level by level, within a level branch by branch.
+
+        columns [R, P]: which of a row's `of` branches these are (one that nobody uses may stand for
+        padding). points [R, P]: how many of its row's tokens each has read. A branch sees those and
+        its own levels. Rows keep their lengths, so `begin` or other branches may overwrite these.
+        """
+        count = points.shape[1]
+        need = int(self.lengths.max()) + (start + levels) * of
+        self._make_room(need)
+        self._upto = need
+        device = self.lengths.device
+        level = start + torch.arange(levels, device=device).repeat_interleave(count)  # [L]
+        branch, point = columns.repeat(1, levels), points.repeat(1, levels)  # [R, L]
+        self._at = self.lengths[:, None] + level * of + branch
+        slot = torch.arange(need, device=device)
+        behind = slot - self.lengths[:, None]  # [R, T']: which of the branches' slots it is, if not negative
+        trunk = slot < point[:, :, None]  # [R, L, T']
+        own = (behind >= 0)[:, None] & ((behind % of)[:, None] == branch[:, :, None])
+        seen = trunk | (own & ((behind // of)[:, None] <= level[:, None]))
+        hidden = torch.full(seen.shape, float("-inf"), dtype=self.keys[0].dtype, device=device)
+        return point + level, hidden.masked_fill_(seen, 0.0)[:, None]
+
+    def keep_branch(self, row: int, branch: int, *, of: int, tokens: int) -> None:
+        """One of a row's `of` branches, its first `tokens` levels, becomes the row's continuation; it was
+        read once and is not read again. Its point must have been the row's end."""
+        start = int(self.lengths[row])
+        slots = start + torch.arange(tokens, device=self.lengths.device) * of + branch
+        for kept in (*self.keys, *self.values):
+            kept[row, :, start : start + tokens] = kept[row][:, slots]
+        self.lengths[row] += tokens
+
+    def _make_room(self, need: int) -> None:
+        if need > self.capacity:
+            grow = max(need, self.capacity + self.capacity // 2) - self.capacity
+            self.keys = [pad(k, (0, 0, 0, grow)) for k in self.keys]
+            self.values = [pad(v, (0, 0, 0, grow)) for v in self.values]
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any

@@ -7,6 +7,7 @@ once. The order is fixed, so the same seed gives the same trajectories.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,12 @@ class Rollouts:
         self.slots, self.workers, self.step_timeout_s = slots, workers, step_timeout_s
         self.retries, self.max_dead_groups = retries, max_dead_groups
 
+    def playing(self, policy: Policy) -> Rollouts:
+        """The same, with another policy."""
+        other = copy.copy(self)
+        other.policy = policy
+        return other
+
     def collect(
         self,
         tasks: Sequence[Task],
@@ -116,11 +123,17 @@ class Rollouts:
         seed: int,
         enough: Enough | None = None,
         progress: Callable[[int, int], None] | None = None,
+        candidates: Sequence[int] | None = None,
     ) -> Collection:
         """Play every task `rollouts_per_task` times; rollout k of a task has the seed
         `seed_for(seed, task.id, k)`. Without `enough` nothing is cut.
+
+        candidates: rollout k asks the policy to choose one of candidates[k] at every turn; then all
+        rollouts of a task have the seed of rollout 0, so that at the same state the fewer candidates
+        are the first of the more.
         """
-        order = _Order(tuple(tasks), rollouts_per_task, temperature, seed, enough, progress)
+        alike = None if candidates is None else tuple(candidates)
+        order = _Order(tuple(tasks), rollouts_per_task, temperature, seed, enough, progress, alike)
         order.check()
         began, forward = perf_counter(), _model_seconds(self.policy)
         play = _Play(self, order)
@@ -153,8 +166,14 @@ class _Order:
     seed: int
     enough: Enough | None
     progress: Callable[[int, int], None] | None
+    candidates: tuple[int, ...] | None
 
     def check(self) -> None:
+        if self.candidates is not None and len(self.candidates) != self.rollouts_per_task:
+            raise ConfigError(
+                f"{len(self.candidates)} numbers of candidates for {self.rollouts_per_task} rollouts of each task; "
+                "one for each is needed"
+            )
         if self.rollouts_per_task < 1:
             raise ConfigError(f"rollouts_per_task is {self.rollouts_per_task}; at least 1 is needed")
         if self.enough is not None and self.enough.per_task > self.rollouts_per_task:
@@ -305,13 +324,14 @@ class _Play:
         slot.steps = episode(
             task=task,
             sample=sample,
-            seed=seed_for(self.order.seed, task.id, sample),
+            seed=seed_for(self.order.seed, task.id, sample if self.order.candidates is None else 0),
             start_seed=seed_for(self.order.seed, task.id),
             environment=rollouts.environment,
             agent=rollouts.agent,
             chat=rollouts.chat,
             limits=rollouts.limits,
             temperature=self.order.temperature,
+            candidates=1 if self.order.candidates is None else self.order.candidates[sample],
         )
         slot.wants = next(slot.steps)
 

@@ -72,9 +72,10 @@ def episode(
     chat: Chat,
     limits: Limits,
     temperature: float,
+    candidates: int = 1,
 ) -> Episode:
     """Play `task` once. `start_seed` opens the session (the rollouts of a group share it, so that
-    they start alike); turn t is sampled with `seed_for(seed, t)`.
+    they start alike); turn t is sampled with `seed_for(seed, t)`. candidates: see types.Request.
     """
     name = episode_name(task, sample)
     conversation = chat.open()
@@ -114,6 +115,7 @@ def episode(
                 max_tokens=limits.max_new_tokens,
                 temperature=temperature,
                 seed=seed_for(seed, len(turns)),
+                candidates=candidates,
             )
             conversation.adopt(completion)
             action = agent.parse(completion.text)

@@ -21,7 +21,7 @@ def scripted() -> Any:
 
 POLICIES: dict[str, Callable[[], Any]] = {
     "scripted": scripted,
-    "hf": lambda: HfPolicy(model=small_model(), initial_cache_tokens=16),
+    "hf": lambda: HfPolicy(model=small_model(), initial_cache_tokens=16, branch_tokens=4096),
 }
 
 

@@ -97,6 +97,7 @@ def test_evaluate_only_writes_its_own_result(tmp_path: Path, capsys: pytest.Capt
                 trials=3,
                 temperature=1.0,
                 greedy=True,
+                best_of=[],
             ),
             config={"evaluation": {"split": "valid"}},
             what="the toy",

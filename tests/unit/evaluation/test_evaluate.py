@@ -83,6 +83,7 @@ def make(rollouts: Any = None, **changes: Any) -> Evaluation:
         "trials": 1,
         "temperature": 1.0,
         "greedy": True,
+        "best_of": [],
     }
     return Evaluation(**{**arguments, **changes})
 

@@ -14,7 +14,7 @@ from tests.unit.learning.conftest import small_model
 
 @pytest.fixture
 def policy() -> HfPolicy:
-    return HfPolicy(model=small_model(), initial_cache_tokens=16)
+    return HfPolicy(model=small_model(), initial_cache_tokens=16, branch_tokens=4096)
 
 
 def request(name: str, prompt: list[int], *, seed: int = 0, temperature: float = 1.0, tokens: int = 4) -> Request:
@@ -68,9 +68,9 @@ def test_log_probs_equal_the_training_forward(policy: HfPolicy, temperature: flo
 def test_a_wrong_position_would_be_seen(policy: HfPolicy) -> None:
     """Negative control: shift the cache's lengths once and the log-probs part."""
     (first,) = policy.complete([request("a", [5, 6, 7], seed=1)])
-    assert policy._cache is not None
+    assert policy.reader._cache is not None
     with torch.inference_mode():
-        policy._cache.lengths += 1
+        policy.reader._cache.lengths += 1
     prompt = [5, 6, 7, *first.ids, 9, 9]
     (got,) = policy.complete([request("a", prompt, seed=2)])
     assert got.logprobs[0] != pytest.approx(forward_logps(policy.model, [*prompt, *got.ids])[len(prompt)], abs=1e-3)

@@ -262,3 +262,36 @@ def test_chat_is_only_asked_for_new_text() -> None:
         env.tasks("train"), rollouts_per_task=1, temperature=1.0, seed=0
     )
     assert chat.encode_text.cache_info().misses <= 3
+
+
+def test_candidates_are_asked_for_and_rollouts_of_a_task_share_their_random_numbers() -> None:
+    seen: dict[str, list[Request]] = {}
+
+    def say(request: Request) -> str:
+        seen.setdefault(request.episode, []).append(request)
+        return random_door(request)
+
+    env = Doors()
+    collection = rollouts(env, say).collect(
+        env.tasks("train"), rollouts_per_task=3, temperature=1.0, seed=0, candidates=(1, 4, 16)
+    )
+    for group in collection.groups:
+        asked = [seen[f"{group.task.id}#{k}"] for k in range(3)]
+        assert [{r.candidates for r in requests} for requests in asked] == [{1}, {4}, {16}]
+        assert len({requests[0].seed for requests in asked}) == 1
+        alike = [tuple(turn.action.command for turn in t.turns) for t in group.trajectories]
+        assert len(set(alike)) == 1  # this policy takes the first candidate, so all play the same
+    with pytest.raises(ConfigError, match="2 numbers of candidates for 3 rollouts"):
+        rollouts(env).collect(env.tasks("train"), rollouts_per_task=3, temperature=1.0, seed=0, candidates=(1, 4))
+
+
+def test_without_candidates_every_request_asks_for_one() -> None:
+    seen: list[Request] = []
+
+    def say(request: Request) -> str:
+        seen.append(request)
+        return random_door(request)
+
+    env = Doors()
+    rollouts(env, say).collect(env.tasks("train"), rollouts_per_task=2, temperature=1.0, seed=0)
+    assert {r.candidates for r in seen} == {1}
