@@ -45,6 +45,14 @@ class ShowsProgress(Protocol):
     progress: Progress | None
 
 
+@runtime_checkable
+class MeasuresBeside(Protocol):
+    """An algorithm that has a reward model to choose with: it calls `measure(name, reward_model)` when
+    the policy and that model are a pair worth measuring as best of n."""
+
+    measure: Callable[[str, Any], None] | None
+
+
 class Run:
     """Warm start, before, iterations with points of the curve, after: resumable after every checkpoint.
 
@@ -137,7 +145,7 @@ class _Attempt:
         self.folder, self.plan, self.export = run.folder, run.plan, export
         self.tracker = Guarded(tracker)
         self.checkpoints = Checkpoints(run.folder.checkpoints, keep=run.keep_checkpoints)
-        self.found: dict[str, Any] = {"before": None, "after": None, "curve": [], "leaked": []}
+        self.found: dict[str, Any] = {"before": None, "after": None, "curve": [], "beside": {}, "leaked": []}
         self.earlier_s = 0.0  # of the attempts before, up to the checkpoint
         self.started = time.monotonic()
 
@@ -156,6 +164,8 @@ class _Attempt:
             for part in shows:
                 if isinstance(part, ShowsProgress):
                     part.progress = self.display.progress
+                if isinstance(part, MeasuresBeside) and self.evaluation.best_of:
+                    part.measure = self.measure_beside
             pace = Pace(self.plan[made:])
             for n in range(made, len(self.plan)):
                 self.make(self.plan[n], pace)
@@ -213,6 +223,16 @@ class _Attempt:
             self.keep(name, e.trajectories, evaluation=True)
         self.say_measured(move, measured)
         return {f"evaluation/{e.word}/{k}": v for e in measured.values() for k, v in e.row().items()}
+
+    def measure_beside(self, name: str, reward_model: Any) -> None:
+        """Best of n of the policy of this moment, for every n asked for, on the same games as ever."""
+        measured = self.evaluation.best_of_n(reward_model, self.display.progress)
+        self.found["beside"][name] = {str(n): e.to_json() for n, e in measured.items()}
+        for n, e in measured.items():
+            self.keep(f"{name}-{n}", e.trajectories, evaluation=True)
+        values = ", ".join(f"n={n} {e.success}" for n, e in measured.items())
+        first = next(iter(measured.values()))
+        self.display.say(f"{name}: success on {first.games} games of {first.split}: {values}", style="bold")
 
     def say_measured(self, move: Move, measured: Mapping[str, Evaluated]) -> None:
         what = f"after iteration {move.iteration}" if move.kind == "curve" else move.kind
@@ -319,6 +339,7 @@ class _Attempt:
             "before": None if before is None else {d: e["success"] for d, e in before.items()},
             "after": {d: e["success"] for d, e in after.items()},
             "curve": self.found["curve"],
+            "beside": self.found["beside"],
             "by_type": by_type(before, after),
             "iterations": self.run.iterations,
             "warm_start_iterations": self.run.warm_start_iterations,

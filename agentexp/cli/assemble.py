@@ -21,6 +21,7 @@ SECTIONS: dict[str, tuple[str, str | None]] = {
     "agent": ("agent", "agentexp.agents.base.Agent"),
     "hardware": ("hardware", "agentexp.hardware.Hardware"),
     "model": ("model", "agentexp.learning.model.Model"),
+    "reward_model": ("reward_model", "agentexp.learning.reward_model.RewardModel"),
     "policy": ("policy", "agentexp.policies.base.Policy"),
     "rollout": ("rollouts", "agentexp.rollouts.collect.Rollouts"),
     "evaluation": ("evaluation", "agentexp.evaluation.evaluate.Evaluation"),
@@ -30,6 +31,7 @@ SECTIONS: dict[str, tuple[str, str | None]] = {
     "run": ("run", "agentexp.run.Run"),
 }
 OPTIONAL = {"warm_start"}
+ON_DEMAND = {"reward_model"}  # built only where another part asks for it
 PLAIN: dict[str, tuple[type, ...]] = {
     "name": (str,),
     "seed": (int,),
@@ -80,8 +82,11 @@ def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
         "plugins": list(recipe.config["plugins"]),
     }
     _quiet()
+    used = {s: b for s, b in recipe.sections.items() if s not in without}
     for section, (part, _) in SECTIONS.items():
-        bound = None if section in without else recipe.sections.get(section)
+        bound = used.get(section)
+        if section in ON_DEMAND and not any(_asks(b, part) for b in used.values()):
+            bound = None
         absent = [n for n in bound.injected if n not in parts] if bound else []
         if absent:
             before = ", ".join(parts)
@@ -92,6 +97,15 @@ def assemble(recipe: Recipe, without: Collection[str] = ()) -> dict[str, Any]:
 
             parts["chat"] = Chat(tokenizer=parts["model"].tokenizer)
     return parts
+
+
+def _asks(value: Any, part: str) -> bool:
+    """Whether a bound node, or one inside it, is given the part."""
+    if isinstance(value, Bound):
+        return part in value.injected or any(_asks(v, part) for v in value.values.values())
+    if isinstance(value, Mapping):
+        return any(_asks(v, part) for v in value.values())
+    return isinstance(value, list) and any(_asks(v, part) for v in value)
 
 
 def _quiet() -> None:

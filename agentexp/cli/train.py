@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -21,6 +21,7 @@ from agentexp.files import TEMPORARY, make_folder, storing
 
 if TYPE_CHECKING:
     from agentexp.learning.model import Model
+    from agentexp.learning.reward_model import RewardModel
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -43,7 +44,7 @@ def train(arguments: Sequence[str]) -> int:
         tracker=parts["tracker"],
         warm_start=parts["warm_start"],
         config=recipe.config,
-        export=partial(save_model, parts["model"], recipe.output_dir),
+        export=partial(save_models, parts, recipe.output_dir),
     )
     return 0
 
@@ -72,13 +73,20 @@ def model_folder(run: Path) -> Path:
     return run / "model"
 
 
-def save_model(model: Model, run: Path) -> None:
-    """Write weights and tokenizer beside the run, whole or not at all."""
+def save_models(parts: Mapping[str, Any], run: Path) -> None:
+    """Write what the run made: the model, and its reward model if it has one."""
+    if parts["reward_model"] is not None:
+        save_model(parts["reward_model"], run / "reward_model")
+    save_model(parts["model"], model_folder(run))
+
+
+def save_model(model: Model | RewardModel, final: Path) -> None:
+    """Write weights and tokenizer, whole or not at all."""
     from safetensors import SafetensorError
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    aside, final = run / f"{TEMPORARY}model", model_folder(run)
+    aside = final.with_name(f"{TEMPORARY}{final.name}")
     with storing(final, "writing"):
         shutil.rmtree(aside, ignore_errors=True)
         try:
