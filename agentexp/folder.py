@@ -40,9 +40,18 @@ class RunFolder:
     def finished(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """The result, if this very run is done; None if it is still to do. Another run's folder: ConfigError."""
         self.refuse_other_config(config)
-        if not self.result.exists():
-            return None
-        return read_json(self.result)
+        return self.read_result() if self.result.exists() else None
+
+    def read_result(self) -> dict[str, Any]:
+        """What stands in result.json. Raises DataError where it is not what a run or an evaluation writes."""
+        found = read_json(self.result)
+        missing = {"games", "split", "decoding"} - found.keys()
+        if missing:
+            raise DataError(
+                f"{self.result} is no result: it lacks {', '.join(sorted(missing))}. Delete it; the run's own command "
+                "makes it again"
+            )
+        return found
 
     def refuse_other_config(self, config: Mapping[str, Any]) -> None:
         """Raise ConfigError, naming the keys, if the folder holds a run of another configuration."""

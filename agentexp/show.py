@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentexp.console import evaluated_line, last_line
 from agentexp.errors import ConfigError, DataError, nearest
-from agentexp.folder import RunFolder, read_json
+from agentexp.folder import RunFolder
 from agentexp.store import read_metrics, read_trajectories, task_ids
 from agentexp.types import Trajectory, Turn
 
@@ -84,7 +84,7 @@ def _one(file: Path, task: str | None, sample: int | None) -> Trajectory:
 
 def _summary(console: Console, folder: RunFolder) -> None:
     if folder.result.exists():
-        result = read_json(folder.result)
+        result = folder.read_result()
         console.print(
             evaluated_line(result) if "what" in result else last_line(result), style="bold green", markup=False
         )

@@ -51,6 +51,7 @@ class AgentPrm:
                 raise ConfigError(f"algorithm.{key} is {value}; at least 1 is needed")
         self.rollouts, self.seed = rollouts, seed
         self.tasks = TaskSampler(tasks=environment.tasks(split), seed=seed_for(seed, "agent prm", "tasks"))
+        self.tasks.check(tasks_per_iteration, "algorithm.tasks_per_iteration")
         self.tasks_per_iteration, self.rollouts_per_task = tasks_per_iteration, rollouts_per_task
         self.temperature = temperature
         self.fit, self.improvement, self.monitor = fit, improvement, monitor

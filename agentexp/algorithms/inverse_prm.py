@@ -62,6 +62,7 @@ class InversePrm:
         self.environment, self.agent, self.chat, self.rollouts, self.seed = environment, agent, chat, rollouts, seed
         self.split, self.demonstrations, self.noise, self.max_turns = split, demonstrations, noise, max_turns
         self.tasks = TaskSampler(tasks=environment.tasks(split), seed=seed_for(seed, "inverse prm", "tasks"))
+        self.tasks.check(tasks_per_iteration, "algorithm.tasks_per_iteration")
         self.tasks_per_iteration, self.rollouts_per_task = tasks_per_iteration, rollouts_per_task
         self.temperature = temperature
         self.fit, self.improvement, self.monitor = fit, improvement, monitor

@@ -88,6 +88,7 @@ class Loop:
             )
         self.rollouts, self.policy, self.learner, self.loss, self.seed = rollouts, policy, learner, loss, seed
         self.tasks = TaskSampler(tasks=environment.tasks(split), seed=seed_for(seed, "loop", "tasks"))
+        self.tasks.check(tasks_per_iteration, "algorithm.tasks_per_iteration")
         self.tasks_per_iteration, self.rollouts_per_task = tasks_per_iteration, rollouts_per_task
         self.temperature, self.enough = temperature, enough
         self.estimator, self.min_abs_advantage, self.weighting = advantage, min_abs_advantage, weighting

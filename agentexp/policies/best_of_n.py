@@ -63,7 +63,7 @@ class BestOfN:
                 )
                 self.same += len({c.ids for c in candidates}) == 1
             self.policy.keep(request.episode, best)
-            self.scorer.keep(request.episode, best, candidates[best])
+            self.scorer.keep(request.episode, candidates[best])
             chosen.append(candidates[best])
         return chosen
 

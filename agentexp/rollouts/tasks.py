@@ -37,6 +37,13 @@ class TaskSampler:
             taken += more
         return [self._tasks[i] for i in taken]
 
+    def check(self, n: int, key: str) -> None:
+        """Raise ConfigError if one `next(n)` would hand out a task twice."""
+        if n > len(self._tasks):
+            raise ConfigError(
+                f"{key} is {n}, but there are {len(self._tasks)} tasks; take at most so many, or more rollouts of each"
+            )
+
     def state_dict(self) -> dict[str, Any]:
         """All that the order of coming tasks depends on, beside the list and the seed."""
         return {"pass": self._pass, "at": self._at, "last": list(self._last), "tasks": len(self._tasks)}

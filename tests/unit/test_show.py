@@ -81,6 +81,13 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.Captur
         said(capsys, tmp_path)
 
 
+@pytest.mark.parametrize("text", ["{}", '{"games": 3}'])
+def test_a_result_that_is_none_is_said(run: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    (run / "result.json").write_text(text)
+    with pytest.raises(DataError, match="is no result: it lacks"):
+        said(capsys, run)
+
+
 def test_evaluate_only_writes_its_own_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def measure() -> dict[str, Any]:
         return evaluate_only(

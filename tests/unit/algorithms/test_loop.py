@@ -22,7 +22,7 @@ class Environment:
     name = "toy"
 
     def tasks(self, split: str) -> list[Task]:
-        return [Task(id=f"{split}/{n}", env="toy", split=split, instruction="go") for n in range(7)]
+        return [Task(id=f"{split}/{n}", env="toy", split=split, instruction="go") for n in range(8)]
 
 
 @dataclasses.dataclass

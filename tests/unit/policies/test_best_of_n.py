@@ -102,7 +102,7 @@ def test_scores_over_turns_equal_those_of_whole_rows(policy: HfPolicy, judge: Re
         assert values == pytest.approx(score(judge, [tree], tokens_per_microbatch=999)[0].branches, abs=1e-5)
         best = values.index(max(values))
         policy.keep("a", best)
-        scorer.keep("a", best, said[best])
+        scorer.keep("a", said[best])
         ids += [*said[best].ids, *(rng.randrange(5, 45) for _ in range(3))]
     assert scorer.reader.reread_tokens == 0
 

@@ -67,3 +67,10 @@ def test_another_list_of_tasks_is_refused() -> None:
         TaskSampler(tasks=TASKS[:4], seed=0).load_state_dict(state)
     with pytest.raises(ConfigError, match="no tasks to sample from"):
         TaskSampler(tasks=[], seed=0)
+
+
+def test_a_batch_larger_than_the_list_is_refused_by_key() -> None:
+    sampler = TaskSampler(tasks=TASKS, seed=0)
+    sampler.check(10, "algorithm.tasks_per_iteration")
+    with pytest.raises(ConfigError, match=r"algorithm.tasks_per_iteration is 11, but there are 10 tasks"):
+        sampler.check(11, "algorithm.tasks_per_iteration")
