@@ -42,11 +42,26 @@ def test_row_of_table_1_has_a_laptop_size_that_keeps_its_algorithm(row: str) -> 
     assert paper["algorithm"]["tasks_per_iteration"] * paper["algorithm"]["rollouts_per_task"] == 240
 
 
+@pytest.mark.parametrize("row", [o for o in TREE.options("experiment") if o.startswith("agent_prm/")])
+def test_row_of_agent_prm_has_a_laptop_size_that_keeps_its_algorithm(row: str) -> None:
+    paper = prepare(compose_config([f"experiment={row}"])).config
+    laptop = prepare(compose_config([f"experiment={row}", "scale=laptop"])).config
+    assert paper["algorithm"]["_target_"] == laptop["algorithm"]["_target_"]
+    assert paper["algorithm"]["fit"].get("target") == laptop["algorithm"]["fit"].get("target")
+    assert paper["model"]["path"] == "meta-llama/Llama-3.2-3B-Instruct"
+    assert paper["model"]["lora"] is None
+    assert "path" not in laptop["model"]
+
+
 def test_every_number_of_a_paper_s_preset_names_its_source() -> None:
     source = re.compile(r"#.*(Table|App\.|eq\.|paper|official code|ours)")
     bare = []
     for file in sorted(
-        [*(TREE.roots[0] / "experiment" / "loop").rglob("*.yaml"), *(TREE.roots[0] / "scale").rglob("*.yaml")]
+        [
+            *(TREE.roots[0] / "experiment" / "loop").rglob("*.yaml"),
+            *(TREE.roots[0] / "experiment" / "agent_prm").rglob("*.yaml"),
+            *(TREE.roots[0] / "scale").rglob("*.yaml"),
+        ]
     ):
         for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             if re.search(r":\s*-?\d", line) and not source.search(line):
