@@ -61,7 +61,7 @@ def walk(rng: random.Random, n: int) -> Trajectory:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("target", ["absolute", "relative"])
+@pytest.mark.parametrize("target", ["absolute", pytest.param("relative", marks=pytest.mark.slow)])
 def test_ranks_as_the_exact_q_does(seed: int, target: str) -> None:
     rng = random.Random(seed)
     played = [walk(rng, n) for n in range(3000 if target == "absolute" else 6000)]
