@@ -48,8 +48,9 @@ def step_values(
 ) -> list[StepValue]:
     """Qhat(s, a) = mean over all visits of sum_{k >= t} gamma^(k - t) r_k, mapped to [0, 1]    eq. (1)
 
-    The reward is the episode's outcome, at its last turn. discount "from_start" is the released
-    code's gamma^t instead, which pays late steps less, not more. state: see `state_of`.
+    The reward is the episode's outcome, at its last turn. discount "from_start" has the released
+    code's direction, gamma^t of the mapped reward, which pays late steps less, not more (the code
+    itself discounts a reward of -1 or 1 before it maps it). state: see `state_of`.
     Trajectories without a finite outcome, and moves that nobody chose, give no steps.
     Raises DataError for a reward outside `reward_range`.
     """
@@ -100,8 +101,9 @@ def state_of(trajectory: Trajectory, turn: int, state: State, history: str) -> s
     paper's choice; revisits are rare). observation: the task, what was last seen, what is held."""
     if state == "history":
         return history
-    before = trajectory.turns[turn - 1].step if turn else None
-    seen = trajectory.turns[turn].messages[-1].content if trajectory.turns[turn].messages else ""
+    acted = [t for t in trajectory.turns[:turn] if not t.action.is_thought]  # a thought changes nothing
+    before = acted[-1].step if acted else None
+    seen = trajectory.turns[0].messages[-1].content if trajectory.turns[0].messages else ""
     held = before.info.get("inventory", "") if before is not None else ""
     return _hash(trajectory.task.id, before.observation if before is not None else seen, str(held))
 

@@ -238,10 +238,10 @@ MUTATIONS = [
         "tests/unit/policies/test_best_of_n.py",
     ),
     Mutation(
-        "ties form pairs",
+        "the worst is chosen",
         "algorithms/online_dpo.py",
-        "if gap <= 0.0 or gap < self.min_gap or",
-        "if gap < self.min_gap or",
+        "branches += [tree.branches[k * n + best], tree.branches[k * n + worst]]",
+        "branches += [tree.branches[k * n + worst], tree.branches[k * n + best]]",
         "tests/unit/algorithms/test_online_dpo.py",
     ),
 ]

@@ -134,3 +134,22 @@ def test_q_is_a_mean_of_returns_and_visits_add_up(played: list[tuple[list[str], 
     assert all(0.0 <= v.q <= 1.0 for v in found)
     distinct = {(v.state, v.action): v.visits for v in found}
     assert sum(distinct.values()) == len(found)
+
+
+def test_a_thought_leaves_the_observed_state_as_it_was() -> None:
+    def thinking(first: str) -> Trajectory:
+        thought = Turn(
+            prompt_ids=(3,),
+            completion=Completion(ids=(4, 1), logprobs=(-1.0, 0.0), text="think: x", finish="stop", policy_version=0),
+            action=Action(text="think: x", command=None),
+            step=Step(observation="OK.", info={"inventory": "nothing"}),
+        )
+        return Trajectory(
+            task=Task(id="t", env="toy", split="train", instruction="go"), sample=0, seed=0,
+            turns=(turn(first, "x"), thought, turn("look", "y")),
+            outcome=Outcome(reward=1.0, success=True), stop=StopReason.DONE,
+        )  # fmt: skip
+
+    kitchen, bathroom = (values([thinking(first)], state="observation") for first in ("kitchen", "bathroom"))
+    assert kitchen[1].state == kitchen[2].state
+    assert kitchen[2].state != bathroom[2].state
