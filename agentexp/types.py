@@ -7,6 +7,7 @@ by its maker. Token ids are plain ints; log-probs are natural logarithms.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -131,11 +132,33 @@ class Completion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """One call of a tool: the decision, whatever text it was written in. `arguments` holds JSON values
+    only.
+
+    >>> ToolCall(name="ls", arguments={"a": True, "path": "."}).canonical
+    '{"arguments":{"a":true,"path":"."},"name":"ls"}'
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def canonical(self) -> str:
+        """One text for equal calls: JSON, keys sorted, no spaces. Raises ValueError for NaN and
+        infinities, which JSON does not have."""
+        call = {"name": self.name, "arguments": self.arguments}
+        return json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Action:
     """What the agent read in a completion.
 
     command: text for the environment. error: the parse failure, which the environment answers.
-    Neither: a thought; the environment is not stepped.
+    Neither: a thought; the environment is not stepped. calls: the tools to call, in order, where
+    the environment has tools; then `command` is their canonical text, and a command without calls
+    is a message to the user.
 
     >>> Action(text="think: where?", command=None, error=None).is_thought
     True
@@ -144,10 +167,13 @@ class Action:
     text: str
     command: str | None
     error: str | None = None
+    calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
         if self.command is not None and self.error is not None:
             raise ValueError(f"Action has both a command {self.command!r} and an error {self.error!r}")
+        if self.calls and self.command is None:
+            raise ValueError(f"Action has calls {[c.name for c in self.calls]} but no command, their canonical text")
 
     @property
     def is_thought(self) -> bool:
@@ -157,7 +183,9 @@ class Action:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """The environment's answer. `info` may hold `admissible` (tuple of commands), `inventory`
-    (str, what is held), `refused` (bool, the command changed nothing because it was not allowed).
+    (str, what is held), `refused` (bool, the command changed nothing because it was not allowed),
+    `tools` (tuple of tool schemas in OpenAI's form: all that may be called from now on; in the first
+    step and wherever they change).
 
     >>> Step(observation="Nothing happens.", reward=0.0, done=False).done
     False
