@@ -25,13 +25,15 @@ from agentexp.learning.optimiser import mean_metrics
 from agentexp.learning.reward_model import RewardModel, score
 from agentexp.learning.trees import branch_logps, lay, tree_size
 from agentexp.losses.base import Loss
-from agentexp.losses.preference import LengthScale, dpo, preference_margin
+from agentexp.losses.preference import LengthScale, dpo, dpo_regression, preference_margin
 from agentexp.packing import buckets
 from agentexp.policies.hf import HfPolicy
 from agentexp.seeding import seed_for
 from agentexp.types import Branch, Completion, Tree, Trunk
 
 Unfinished = Literal["keep", "drop", "penalty"]
+Labels = Literal["hard", "soft"]
+Unit = Literal["probability", "raw"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +41,7 @@ class RankedPairs:
     """A trunk with the two branches of every state that formed a pair: chosen, rejected, chosen, …"""
 
     tree: Tree
-    gaps: tuple[float, ...]  # Q(chosen) - Q(rejected), in the reward model's raw unit
+    gaps: tuple[float, ...]  # Q(chosen) - Q(rejected)
 
 
 class OnlineDpo:
@@ -47,8 +49,11 @@ class OnlineDpo:
 
     trunks_per_step: trajectories whose states are visited in a round; states_per_trunk: how many of
     each one's decisions (null: all). samples_per_state: n. temperature, max_new_tokens: of the
-    samples. beta: weight of the KL. length_scale, alpha: see losses.preference. min_gap: a pair's
-    least difference in Q; equal scores never form one. epochs: passes over a round's pairs.
+    samples. unit: what Q is, the sigmoid of the reward model's score ("probability", AgentPRM's) or the
+    score itself ("raw", InversePRM's). labels: "hard" says only which of two is better (DPO, the
+    released code's), "soft" also by how much, so that the policy stops at the solution of eq. (3).
+    beta: weight of the KL. length_scale, alpha: see losses.preference. min_gap: a pair's least
+    difference in Q; equal scores never form one. epochs: passes over a round's pairs.
     unfinished: an action that hit max_new_tokens is scored like any other (keep), cannot be
     in a pair (drop), or counts as worth `unfinished_score` (penalty; the released code's -1).
     """
@@ -66,6 +71,8 @@ class OnlineDpo:
         samples_per_state: int,
         temperature: float,
         max_new_tokens: int,
+        unit: Unit,
+        labels: Labels,
         beta: float,
         length_scale: LengthScale,
         alpha: float,
@@ -93,6 +100,7 @@ class OnlineDpo:
         self.policy, self.learner, self.reward_model, self.seed = policy, learner, reward_model, seed
         self.steps, self.trunks_per_step, self.states_per_trunk = steps, trunks_per_step, states_per_trunk
         self.samples_per_state, self.temperature, self.max_new_tokens = samples_per_state, temperature, max_new_tokens
+        self.unit, self.labels = unit, labels
         self.beta, self.length_scale, self.alpha, self.min_gap = beta, length_scale, alpha, min_gap
         self.epochs, self.unfinished, self.unfinished_score = epochs, unfinished, unfinished_score
 
@@ -139,7 +147,7 @@ class OnlineDpo:
         sizes = [tree_size(t) for t in trees]
         steps = [
             self.learner.update(
-                sizes, lambda indices: self.loss([trees[i] for i in indices], [held[i] for i in indices], total)
+                sizes, lambda indices: self.loss([ranked[i] for i in indices], [held[i] for i in indices], total)
             )
             for _ in range(self.epochs)
         ]
@@ -205,7 +213,7 @@ class OnlineDpo:
         found = {}
         for n, (completion, value) in enumerate(zip(completions, scores, strict=True)):
             if completion.finish != "length" or self.unfinished == "keep":
-                found[n] = value
+                found[n] = 1.0 / (1.0 + math.exp(-value)) if self.unit == "probability" else value
             elif self.unfinished == "penalty":
                 found[n] = self.unfinished_score
         return found
@@ -223,9 +231,9 @@ class OnlineDpo:
             found |= dict(zip(indices, torch.split(logps, [len(t.branches) for t in chosen]), strict=True))
         return [found[n] for n in range(len(trees))]
 
-    def loss(self, trees: Sequence[Tree], held: Sequence[Tensor], total: int) -> Loss:
-        """The share of these trees in -mean log sigma(beta (margin - reference margin))."""
-        model = self.learner.model
+    def loss(self, ranked: Sequence[RankedPairs], held: Sequence[Tensor], total: int) -> Loss:
+        """The share of these pairs in the mean of `dpo`, or of `dpo_regression`."""
+        model, trees = self.learner.model, [r.tree for r in ranked]
         batch = lay(trees, dtype=model.causal_lm.dtype, device=model.device)
         logps, kept = branch_logps(model, batch, self.learner.temperature), torch.cat(list(held))
         n = torch.tensor([len(b.ids) for t in trees for b in t.branches], device=logps.device)
@@ -233,7 +241,11 @@ class OnlineDpo:
             preference_margin(p[0::2], p[1::2], n[0::2], n[1::2], scale=self.length_scale, alpha=self.alpha)
             for p in (logps, kept)
         )
-        terms = dpo(margin, before, beta=self.beta) / total
+        if self.labels == "hard":
+            terms = dpo(margin, before, beta=self.beta) / total
+        else:
+            gaps = torch.tensor([g for r in ranked for g in r.gaps], dtype=margin.dtype, device=margin.device)
+            terms = dpo_regression(margin, before, gaps, beta=self.beta) / total
         with torch.no_grad():
             moved = logps - kept
             metrics = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 LengthScale = Literal["sum", "mean", "power"]
 
@@ -42,3 +42,14 @@ def dpo(margin: Tensor, reference_margin: Tensor, *, beta: float) -> Tensor:
     """-log sigma(beta (margin - reference_margin)) per pair [B]. With a zero reference: Agentic-DPO's
     contrastive term; both margins are on the same length scale."""
     return -logsigmoid(beta * (margin - reference_margin))
+
+
+def dpo_regression(margin: Tensor, reference_margin: Tensor, gap: Tensor, *, beta: float) -> Tensor:
+    """Cross-entropy of sigma(margin - reference_margin) against sigma(gap / beta), per pair [B].
+
+    gap: Q(s, a+) - Q(s, a-). Least where beta (margin - reference_margin) = gap on every pair, which
+    is where pi is proportional to pi_ref exp(Q / beta): the solution of max E[Q] - beta KL(pi || pi_ref)
+    (arXiv 2502.10325, eq. (3)). A hard label has no such point; its margin grows with every step.
+    """
+    target = (gap / beta).sigmoid()
+    return binary_cross_entropy_with_logits(margin - reference_margin, target, reduction="none")

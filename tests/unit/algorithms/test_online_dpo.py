@@ -26,7 +26,8 @@ def made(**changes: Any) -> OnlineDpo:
         "learner": make_learner(model, lr=3e-3),
         "reward_model": None,
         "seed": 0, "steps": 2, "trunks_per_step": 2, "states_per_trunk": None, "samples_per_state": 4,
-        "temperature": 1.0, "max_new_tokens": 3, "beta": 0.5, "length_scale": "sum", "alpha": 0.5, "min_gap": 0.0,
+        "temperature": 1.0, "max_new_tokens": 3, "unit": "raw", "labels": "hard",
+        "beta": 0.5, "length_scale": "sum", "alpha": 0.5, "min_gap": 0.0,
         "epochs": 1, "unfinished": "keep", "unfinished_score": -1.0,
     }  # fmt: skip
     return OnlineDpo(**{**settings, **changes})
@@ -109,6 +110,36 @@ def test_the_policy_moves_towards_what_q_prefers_and_away_with_its_sign_flipped(
     start = nine(model)
     assert wanted_after(1.0) > start + 0.3
     assert wanted_after(-1.0) < start - 0.1
+
+
+def test_soft_labels_end_at_the_reference_times_exp_q_over_beta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eq. (3): with Q = 1 for one action, 0 for the rest and beta = 1, that action's odds grow by e, no more."""
+    state = Trunk(ids=TRUNKS[0].ids[:4], decisions=(Decision(turn=0, start=2, end=4),), origin="t#0/0")
+
+    @torch.no_grad()
+    def log_odds(model: Model) -> float:
+        p = model.network(input_ids=torch.tensor([state.ids[:2]])).logits[0, -1].softmax(-1)[9]
+        return float(p.log() - (1 - p).log())
+
+    def growth(labels: str, steps: int) -> float:
+        monkeypatch.setattr(module, "score", judge(lambda ids: float(ids[0] == 9)))
+        model = small_model()
+        before = log_odds(model)
+        dpo = made(
+            model=model, learner=make_learner(model, lr=1e-3), labels=labels, beta=1.0, steps=steps, trunks_per_step=4,
+            samples_per_state=32, max_new_tokens=1,
+        )  # fmt: skip
+        dpo.improve([state] * 4, iteration=0, watch=None, progress=None)
+        return log_odds(model) - before
+
+    assert growth("soft", 150) == pytest.approx(1.0, abs=0.15)
+    assert growth("hard", 150) > 2.0  # control: a hard label goes on
+
+
+def test_q_as_a_probability_or_as_its_log_odds() -> None:
+    said = [completion(7), completion(8)]
+    assert made(unit="raw").worth(said, [0.0, 2.0]) == {0: 0.0, 1: 2.0}
+    assert made(unit="probability").worth(said, [0.0, 2.0]) == pytest.approx({0: 0.5, 1: 1 / (1 + math.exp(-2.0))})
 
 
 def test_the_reference_is_the_policy_that_the_iteration_began_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from agentexp.losses.preference import dpo, preference_margin
+from agentexp.losses.preference import dpo, dpo_regression, preference_margin
 from agentexp.packing import Row, collate, pair_to_samples, token_weights
 from agentexp.types import Pair
 from tests.unit.learning.conftest import small_model
@@ -31,6 +31,19 @@ def test_named_length_scales_golden() -> None:
 def test_dpo_equals_plain_python() -> None:
     got = dpo(torch.tensor([1.5, -1.0]), torch.tensor([0.5, 0.0]), beta=0.3)
     assert got.tolist() == pytest.approx([math.log1p(math.exp(-0.3 * 1.0)), math.log1p(math.exp(0.3 * 1.0))])
+
+
+def test_dpo_regression_equals_plain_python_and_is_least_where_beta_margin_is_the_gap() -> None:
+    one = dpo_regression(torch.tensor([1.5]), torch.tensor([0.5]), torch.tensor([0.6]), beta=0.3)
+    p = 1 / (1 + math.exp(-0.6 / 0.3))  # sigma(2)
+    assert one.tolist() == pytest.approx([p * math.log1p(math.exp(-1.0)) + (1 - p) * math.log1p(math.exp(1.0))])
+    moved = torch.tensor([2.0, 1.0, 3.0], requires_grad=True)  # minus .5: the gap over beta, less, more
+    terms = dpo_regression(moved, torch.zeros(3), torch.full((3,), 0.6), beta=0.3)
+    (slopes,) = torch.autograd.grad(terms.sum(), moved)
+    assert slopes.tolist()[0] == pytest.approx(0.0, abs=1e-6)
+    assert slopes.tolist()[1] < 0.0 < slopes.tolist()[2]
+    (hard,) = torch.autograd.grad(dpo(moved, torch.zeros(3), beta=0.3).sum(), moved)
+    assert all(slope < 0.0 for slope in hard.tolist())  # a hard label is never satisfied
 
 
 def test_the_prompt_is_the_same_on_both_sides_though_its_end_would_merge() -> None:
