@@ -145,7 +145,16 @@ class _Attempt:
         self.folder, self.plan, self.export = run.folder, run.plan, export
         self.tracker = Guarded(tracker)
         self.checkpoints = Checkpoints(run.folder.checkpoints, keep=run.keep_checkpoints)
-        self.found: dict[str, Any] = {"before": None, "after": None, "curve": [], "beside": {}, "leaked": []}
+        self.found: dict[str, Any] = {
+            "before": None,
+            "after": None,
+            "curve": [],
+            "beside": {},
+            "leaked": [],
+            "also": None,
+        }
+        if evaluation.also is not None:
+            self.found["also"] = {"before": None, "after": None, "curve": [], "beside": {}}
         self.earlier_s = 0.0  # of the attempts before, up to the checkpoint
         self.started = time.monotonic()
 
@@ -164,7 +173,9 @@ class _Attempt:
             for part in shows:
                 if isinstance(part, ShowsProgress):
                     part.progress = self.display.progress
-                if isinstance(part, MeasuresBeside) and self.evaluation.best_of:
+                if isinstance(part, MeasuresBeside) and (
+                    self.evaluation.best_of or (self.evaluation.also is not None and self.evaluation.also.best_of)
+                ):
                     part.measure = self.measure_beside
             pace = Pace(self.plan[made:])
             for n in range(made, len(self.plan)):
@@ -204,35 +215,52 @@ class _Attempt:
 
     def measure(self, move: Move) -> dict[str, float]:
         """Measure as the move says; its row. The measurements themselves go into `found`."""
+        row = self.measure_with(self.evaluation, move, self.found)
+        if self.evaluation.also is not None:
+            also = self.measure_with(self.evaluation.also, move, self.found["also"])
+            row |= {f"also/{name}": value for name, value in also.items()}
+        return row
+
+    def measure_with(self, evaluation: Evaluation, move: Move, found: dict[str, Any]) -> dict[str, float]:
+        """One evaluation's part of a measurement."""
         if move.kind == "curve":
-            measured = {"success": self.evaluation.curve(self.display.progress)}
+            measured = {"success": evaluation.curve(self.display.progress)}
         else:
-            measured = self.evaluation.full(self.display.progress)
-            self.found[move.kind] = {decoding: e.to_json() for decoding, e in measured.items()}
+            measured = evaluation.full(self.display.progress)
+            found[move.kind] = {decoding: e.to_json() for decoding, e in measured.items()}
         point = measured["success"]
-        self.found["curve"].append(
+        found["curve"].append(
             {
                 "iteration": move.iteration,
                 "success": point.success.to_json(),
+                "won": list(point.won),
                 "games": point.games,
+                "trials": point.trials,
                 "wall_s": self.wall_s,
             }
         )
         for e in measured.values():
             name = f"curve-{move.iteration:05d}" if move.kind == "curve" else f"{move.kind}-{e.word}"
-            self.keep(name, e.trajectories, evaluation=True)
+            self.keep(f"{self.prefix(evaluation)}{name}", e.trajectories, evaluation=True)
         self.say_measured(move, measured)
         return {f"evaluation/{e.word}/{k}": v for e in measured.values() for k, v in e.row().items()}
 
     def measure_beside(self, name: str, reward_model: Any) -> None:
         """Best of n of the policy of this moment, for every n asked for, on the same games as ever."""
-        measured = self.evaluation.best_of_n(reward_model, self.display.progress)
-        self.found["beside"][name] = {str(n): e.to_json() for n, e in measured.items()}
-        for n, e in measured.items():
-            self.keep(f"{name}-{n}", e.trajectories, evaluation=True)
-        values = ", ".join(f"n={n} {e.success}" for n, e in measured.items())
-        first = next(iter(measured.values()))
-        self.display.say(f"{name}: success on {first.games} games of {first.split}: {values}", style="bold")
+        for evaluation, found in ((self.evaluation, self.found), (self.evaluation.also, self.found["also"])):
+            if evaluation is None or not evaluation.best_of:
+                continue
+            measured = evaluation.best_of_n(reward_model, self.display.progress)
+            found["beside"][name] = {str(n): e.to_json() for n, e in measured.items()}
+            for n, e in measured.items():
+                self.keep(f"{self.prefix(evaluation)}{name}-{n}", e.trajectories, evaluation=True)
+            values = ", ".join(f"n={n} {e.success}" for n, e in measured.items())
+            first = next(iter(measured.values()))
+            self.display.say(f"{name}: success on {first.games} games of {first.split}: {values}", style="bold")
+
+    def prefix(self, evaluation: Evaluation) -> str:
+        """What the files of the second evaluation's trajectories begin with."""
+        return "" if evaluation is self.evaluation else "also-"
 
     def say_measured(self, move: Move, measured: Mapping[str, Evaluated]) -> None:
         what = f"after iteration {move.iteration}" if move.kind == "curve" else move.kind
@@ -340,6 +368,7 @@ class _Attempt:
             "after": {d: e["success"] for d, e in after.items()},
             "curve": self.found["curve"],
             "beside": self.found["beside"],
+            "also": self.also(),
             "by_type": by_type(before, after),
             "iterations": self.run.iterations,
             "warm_start_iterations": self.run.warm_start_iterations,
@@ -361,6 +390,26 @@ class _Attempt:
         self.display.say(f"{self.folder.path}: done in {duration(self.wall_s)}")
         self.display.say(last_line(result), style="bold green")
         return result
+
+    def also(self) -> dict[str, Any] | None:
+        """What the second evaluation found, as in a result: rates, curve and best of n on its games."""
+        found, also = self.found["also"], self.evaluation.also
+        if also is None:
+            return None
+        ends = {when: {d: e["success"] for d, e in (found[when] or {}).items()} or None for when in ("before", "after")}
+        return {
+            "split": also.split,
+            "games": found["after"]["success"]["games"],
+            "games_sha256": self.games["also"]["sha256"],
+            **ends,
+            "curve": found["curve"],
+            "beside": found["beside"],
+        }
+
+
+def _nothing() -> dict[str, Any]:
+    """What an evaluation has found before it measured anything."""
+    return {"before": None, "after": None, "curve": [], "beside": {}}
 
 
 def by_type(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

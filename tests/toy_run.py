@@ -153,6 +153,7 @@ def toy_run(
     lr: float = 0.1,
     tracker: Tracker | None = None,
     label: str = "toy games, not real ones",
+    also: Evaluation | None = None,
     **run: Any,
 ) -> dict[str, Any]:
     """Train the toy; `run` changes arguments of Run."""
@@ -183,6 +184,7 @@ def toy_run(
         temperature=1.0,
         greedy=True,
         best_of=[],
+        also=also,
     )
     config = {"run": {k: v for k, v in arguments.items() if k != "output_dir"}, "algorithm": {"lr": lr}}
     return Run(**arguments).train(

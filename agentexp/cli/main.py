@@ -18,6 +18,7 @@ _ABOUT = """Train language-model agents by reinforcement learning, and measure t
   agentexp train -m seed=0,1,2 algorithm=loop,grpo   a sweep: 6 members, one after another
   agentexp train --explain algorithm.learner.lr      a value and every file that sets it
   agentexp evaluate runs/default/0                   measure a finished run (any split, any checkpoint)
+  agentexp report runs/default                       the seeds of a recipe as one table
   agentexp show runs/default/0                       one trajectory with rewards, masks and log-probs
   agentexp data alfworld                             how to get the official games; checks those you have
 """
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     train = command("train", _train, "Train an agent", _TRAIN, add_help=False)
     train.add_argument("-h", "--help", action=_TrainHelp, nargs=0, help="show this, all groups and their options")
     train.add_argument("-m", "--multirun", action="store_true", help="a sweep: keys with several values (seed=0,1,2)")
+    train.add_argument("--jobs", type=int, default=1, metavar="N", help="members of a sweep that run at a time")
     train.add_argument("--explain", metavar="KEY", help="print the value of KEY and who set it; run nothing")
     train.add_argument("--check", action="store_true", help="print the whole checked configuration; run nothing")
     train.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
@@ -82,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--task", metavar="ID", help="whose trajectory; default: the first")
     show.add_argument("--iteration", metavar="N", help="of which iteration or measurement; default: the newest")
     show.add_argument("--sample", type=int, metavar="K", help="which rollout of the task")
+
+    report = command("report", _report, "Print the table of finished runs that differ by their seed")
+    report.add_argument("places", type=Path, nargs="+", metavar="FOLDER", help="run folders, or folders that hold them")
 
     data = command("data", _data, "Say how to get a benchmark's data, and check what is there")
     data.add_argument("name", choices=["alfworld"])
@@ -109,7 +114,9 @@ def _train(options: argparse.Namespace) -> int:
     if options.multirun:
         from agentexp.cli.sweep import sweep
 
-        return sweep(options.overrides)
+        return sweep(options.overrides, options.jobs)
+    if options.jobs != 1:
+        raise ConfigError("--jobs is for a sweep; give -m, and keys with several values")
     return train.train(options.overrides)
 
 
@@ -131,6 +138,13 @@ def _show(options: argparse.Namespace) -> int:
     iteration = int(options.iteration) if (options.iteration or "").isdigit() else options.iteration
     show(options.run, task=options.task, iteration=iteration, sample=options.sample, decode=decoder(options.run))
     return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from agentexp.cli.report import report
+
+    _overrides([f"-{o}" for o in options.overrides])
+    return report(options.places)
 
 
 def _data(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`train -m`: the members of a sweep, one after another, each in its own process and folder. All are
+"""`train -m`: the members of a sweep, `jobs` at a time, each in its own process and folder. All are
 composed and bound before the first starts; one that fails leaves the others alone.
 """
 
@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import product
@@ -22,6 +23,7 @@ from hydra.core.override_parser.types import Glob, Override
 from agentexp.cli.assemble import bind
 from agentexp.cli.compose import compose_config, parse, plugin_names
 from agentexp.cli.places import refuse_sharing, run_folder
+from agentexp.cli.report import report
 from agentexp.cli.tree import tree
 from agentexp.errors import ConfigError
 
@@ -61,20 +63,33 @@ def members(arguments: Sequence[str]) -> list[Member]:
     return found
 
 
-def sweep(arguments: Sequence[str]) -> int:
+def sweep(arguments: Sequence[str], jobs: int) -> int:
     """Run all members; 0 if all are done, 1 if one failed, 130 if interrupted."""
+    if jobs < 1:
+        raise ConfigError(f"--jobs is {jobs}; at least 1 is needed")
     todo = members(arguments)
-    print(f"{len(todo)} members, one after another; repeating the command resumes those that are not done.")
-    interrupted = False
-    for n, member in enumerate(todo, start=1):
-        print(f"\n[{n}/{len(todo)}] {member.title} → {member.folder}", flush=True)
+    how = "one after another" if jobs == 1 else f"{jobs} at a time"
+    print(f"{len(todo)} members, {how}; repeating the command resumes those that are not done.")
+    stopped = threading.Event()
+
+    def play(n: int, member: Member) -> None:
+        if not stopped.is_set():
+            print(f"\n[{n}/{len(todo)}] {member.title} → {member.folder}", flush=True)
+            _play(member, prefix="" if jobs == 1 else f"[{n}] ")
+
+    with ThreadPoolExecutor(jobs) as pool:
+        playing = [pool.submit(play, n, member) for n, member in enumerate(todo, start=1)]
         try:
-            _play(member)
-        except KeyboardInterrupt:
-            member.status, interrupted = "interrupted", True
-            break
+            for one in playing:
+                one.result()
+        except KeyboardInterrupt:  # the members were interrupted too, and save nothing more
+            stopped.set()
+    if stopped.is_set():
+        for member in todo:
+            if member.failed and member.seconds:
+                member.status = "interrupted"
     _summary(todo)
-    return 130 if interrupted else int(any(m.failed for m in todo))
+    return 130 if stopped.is_set() else int(any(m.failed for m in todo))
 
 
 def _values(override: Override, overrides: Sequence[Override]) -> list[str]:
@@ -90,25 +105,30 @@ def _values(override: Override, overrides: Sequence[Override]) -> list[str]:
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
 
 
-def _play(member: Member) -> None:
+def _play(member: Member, prefix: str) -> None:
     place = str(member.folder).replace("\\", "\\\\").replace("'", "\\'")
     command = [sys.executable, "-m", "agentexp", "train", *member.arguments, f"output_dir='{place}'"]
     started = time.monotonic()
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, bufsize=1) as child:
+    said = subprocess.PIPE if prefix else None  # alone, a member has the terminal to itself
+    with subprocess.Popen(command, stdout=said, stderr=subprocess.PIPE, text=True, bufsize=1) as child:
         assert child.stderr is not None
-        echo = threading.Thread(target=_echo, args=(child.stderr, member.tail), daemon=True)
-        echo.start()
+        echoes = [threading.Thread(target=_echo, args=(child.stderr, sys.stderr, prefix, member.tail), daemon=True)]
+        if child.stdout is not None:
+            echoes.append(threading.Thread(target=_echo, args=(child.stdout, sys.stdout, prefix, None), daemon=True))
+        for echo in echoes:
+            echo.start()
         code = child.wait()
-        echo.join()
+        for echo in echoes:
+            echo.join()
     member.seconds = time.monotonic() - started
     member.status = "done" if code == 0 else f"failed ({f'signal {-code}' if code < 0 else f'exit {code}'})"
 
 
-def _echo(lines: IO[str], tail: deque[str]) -> None:
+def _echo(lines: IO[str], to: IO[str], prefix: str, tail: deque[str] | None) -> None:
     for line in lines:
-        sys.stderr.write(line)
-        sys.stderr.flush()
-        if line.strip():
+        to.write(prefix + line)
+        to.flush()
+        if tail is not None and line.strip():
             tail.append(line.rstrip())
 
 
@@ -122,6 +142,9 @@ def _summary(todo: Sequence[Member]) -> None:
     for m in todo:
         if m.failed and m.tail:
             print(f"\n{m.title}: {m.status}. It last said:", *(f"  {line}" for line in m.tail), sep="\n")
+    done = [m.folder for m in todo if not m.failed]
+    if done and any(_result(m).get("beside") for m in todo):
+        report(done)
 
 
 def _result(member: Member) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class Evaluation:
     learning curve; both take the first of one order that is frozen for the split, whatever the
     seed, so every run and every point plays the same games. trials: episodes a game.
     greedy: whether to measure greedy decoding beside the sampled one. best_of: the n for which best of n
-    is measured where a run has a reward model.
+    is measured where a run has a reward model. also: a second evaluation, made on every occasion of
+    this one, such as other games; results keep the two apart.
     """
 
     def __init__(
@@ -45,7 +46,10 @@ class Evaluation:
         temperature: float,
         greedy: bool,
         best_of: list[int],
+        also: Evaluation | None,
     ) -> None:
+        if also is not None and also.also is not None:
+            raise ConfigError("evaluation.also has an `also` of its own; two evaluations are measured, not more")
         if trials < 1:
             raise ConfigError(f"evaluation.trials is {trials}; at least 1 is needed")
         if not temperature >= 0:
@@ -53,6 +57,7 @@ class Evaluation:
         if len(set(best_of)) < len(best_of) or any(n < 1 for n in best_of):
             raise ConfigError(f"evaluation.best_of is {best_of}; different numbers of 1 or more are needed")
         self.best_of = tuple(best_of)
+        self.also: Evaluation | None = also
         self.environment, self.rollouts, self.seed, self.split = environment, rollouts, seed, split
         self.trials, self.temperature = trials, temperature
         self.measure_greedy = greedy and temperature > 0
@@ -125,6 +130,7 @@ class Evaluation:
     def manifest(self) -> dict[str, Any]:
         """The frozen games: ids in order and their hash, to be compared on resume and across runs."""
         ids = [t.id for t in self.tasks]
+        beside = {} if self.also is None else {"also": self.also.manifest()}
         return {
             "split": self.split,
             "games": len(ids),
@@ -133,11 +139,13 @@ class Evaluation:
             "sha256": ids_hash(ids),
             "ids": ids,
             "environment": dict(self.environment.version()),
+            **beside,
         }
 
     def leaked(self, trained: Sequence[str]) -> set[str]:
         """Which of these task ids are among the games evaluated."""
-        return self._evaluated_ids.intersection(trained)
+        here = self._evaluated_ids.intersection(trained)
+        return here if self.also is None else here | self.also.leaked(trained)
 
     def _first(self, n: int | None, key: str) -> Sequence[Task]:
         if n is None:
@@ -176,3 +184,5 @@ def same_games(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
                 f"is {now.get(key)!r}. "
                 "Put the games back as they were, or give the run another name (name=…)."
             )
+    if "also" in before or "also" in now:
+        same_games(before.get("also", {}), now.get("also", {}))

@@ -22,7 +22,8 @@ class Evaluated:
 
     turns: mean number of turns an episode; stops: episodes by stop reason; refused_rate: share of
     commands that the environment refused; pass_hat: pass^k for every k up to the trials a game;
-    truncated, segments: how many episodes met a truncation policy or a rewritten history.
+    won: successes of each game, in the frozen order of the games; truncated, rewritten: how many
+    episodes met a truncation policy or a rewritten history.
     """
 
     split: str
@@ -30,6 +31,7 @@ class Evaluated:
     trials: int
     games: int
     success: Estimate
+    won: tuple[int, ...]
     by_type: Mapping[str, Estimate]
     reward: float
     turns: float
@@ -56,6 +58,7 @@ class Evaluated:
         """Everything but the trajectories."""
         return {
             "success": self.success.to_json(),
+            "won": list(self.won),
             "by_type": {kind: e.to_json() for kind, e in self.by_type.items()},
             "decoding": self.decoding,
             "games": self.games,
@@ -101,6 +104,7 @@ def evaluated(groups: Sequence[Group], *, split: str, temperature: float, trials
         trials=trials,
         games=len(groups),
         success=success_rate(episodes, trials=trials),
+        won=tuple(sum(succeeded(t) for t in group.trajectories) for group in groups),
         by_type={k: success_rate([t for t in episodes if t.task.kind == k], trials=trials) for k in kinds},
         reward=sum(t.outcome.reward for t in episodes if t.outcome is not None) / len(episodes),
         turns=sum(len(t.turns) for t in episodes) / len(episodes),

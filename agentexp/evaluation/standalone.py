@@ -32,28 +32,43 @@ def evaluate_only(
             write_json(folder.manifest, manifest)
             write_json(folder.provenance, provenance(config, manifest["environment"]))
             started = time.monotonic()
-            found = evaluation.full(display.progress)
             make_folder(folder.trajectories)
-            for measured in found.values():
-                write_trajectories(folder.trajectories / f"evaluation-{measured.word}.parquet", measured.trajectories)
-            main = found["success"]
             result = {
                 "name": name,
                 "seed": seed,
                 "what": what,
-                "split": evaluation.split,
-                "games": main.games,
-                "games_sha256": manifest["sha256"],
-                "trials": main.trials,
-                "decoding": main.decoding,
-                "success": main.success.to_json(),
-                **({"greedy": found["greedy"].success.to_json()} if "greedy" in found else {}),
-                "by_type": {kind: e.to_json() for kind, e in main.by_type.items()},
-                "details": {decoding: measured.to_json() for decoding, measured in found.items()},
+                **measured(evaluation, manifest, display, folder.trajectories, prefix="evaluation-"),
                 "environment": manifest["environment"],
                 "label": manifest["environment"].get("label", ""),
-                "wall_s": time.monotonic() - started,
             }
+            if evaluation.also is not None:
+                result["also"] = measured(
+                    evaluation.also, manifest["also"], display, folder.trajectories, prefix="also-"
+                )
+            result["wall_s"] = time.monotonic() - started
             write_json(folder.result, result)
         display.say(evaluated_line(result))
+        if result.get("also"):
+            display.say(evaluated_line({"what": what, **result["also"]}))
     return result
+
+
+def measured(
+    evaluation: Evaluation, manifest: Mapping[str, Any], display: Display, trajectories: Path, *, prefix: str
+) -> dict[str, Any]:
+    """One evaluation's part of the result; its trajectories go to files whose names begin with `prefix`."""
+    found = evaluation.full(display.progress)
+    for one in found.values():
+        write_trajectories(trajectories / f"{prefix}{one.word}.parquet", one.trajectories)
+    main = found["success"]
+    return {
+        "split": evaluation.split,
+        "games": main.games,
+        "games_sha256": manifest["sha256"],
+        "trials": main.trials,
+        "decoding": main.decoding,
+        "success": main.success.to_json(),
+        **({"greedy": found["greedy"].success.to_json()} if "greedy" in found else {}),
+        "by_type": {kind: e.to_json() for kind, e in main.by_type.items()},
+        "details": {decoding: one.to_json() for decoding, one in found.items()},
+    }

@@ -64,3 +64,18 @@ def test_a_monitor_looks_at_other_games(tmp_path: Path) -> None:
     (first,) = [row for row in rows if row.get("iteration") == 1 and "monitor/best_rounds" in row]
     assert first["monitor/kl_0"] == 0.0
     assert {"monitor/success_0", "monitor/success_1", "monitor/success_2", "monitor/process_reward_2"} <= first.keys()
+
+
+@pytest.mark.slow
+def test_a_sweep_of_seeds_ends_with_its_table(tmp_path: Path) -> None:
+    """Two members at a time, each line with its member; then one table of both, also by `report`."""
+    arguments = ["algorithm=agent_prm", f"output_root={tmp_path}", "name=s", *SMALL, "run.iterations=1"]
+    said = agentexp("train", "-m", "--jobs", "2", "seed=0,1", *arguments)
+    assert "2 members, 2 at a time" in said
+    assert "[1] before: success on 6 games" in said
+    assert "[2] before: success on 6 games" in said
+    table = said.rpartition("success before → after")[2]
+    assert "success on 6 games of valid, 2 seeds" in table
+    for row in ("pi_0", "BoN(pi_0,Q_0) n=2", "pi_1", "BoN(pi_1,Q_0) n=2"):
+        assert f"\n{row} " in table
+    assert agentexp("report", str(tmp_path / "s")).strip() in said

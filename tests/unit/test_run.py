@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 import tests.toy_run as toy
 from agentexp import checkpoints, files, folder
 from agentexp.console import last_line
 from agentexp.errors import ConfigError, DataError, StorageError
+from agentexp.evaluation.evaluate import Evaluation, same_games
 from agentexp.folder import RunFolder
 from agentexp.plan import plan
 from agentexp.store import read_metrics
@@ -225,6 +227,7 @@ def _untimed(value: Any) -> Any:
 
 HOLD = """
 import sys, time, pathlib
+from agentexp.evaluation.evaluate import Evaluation, same_games
 from agentexp.folder import RunFolder
 with RunFolder(pathlib.Path(sys.argv[1])).locked():
     print("held", flush=True)
@@ -321,3 +324,27 @@ def test_importing_run_imports_no_torch() -> None:
 def test_differences_tell_true_from_one() -> None:
     assert folder.differences({"a": True}, {"a": 1}) == [("a", True, 1)]
     assert folder.differences({"a": 1}, {}) == [("a", 1, "(absent)")]
+
+
+def test_a_second_evaluation_is_made_on_every_occasion_and_kept_apart(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {
+        "environment": toy.ToyWorld(), "rollouts": toy.ToyRollouts(torch.nn.Parameter(torch.tensor([0.0, 9.0]))),
+        "seed": 5, "tasks": 12, "curve_tasks": 3, "trials": 2, "temperature": 1.0, "greedy": False, "best_of": [],
+    }  # fmt: skip
+    alone = toy_run(str(tmp_path / "alone"))
+    also = Evaluation(split="test", also=None, **arguments)
+    found = toy_run(str(tmp_path / "run"), also=also)
+    assert found["after"] == alone["after"]  # the first is what it was
+    assert found["curve"][-1]["won"] == alone["curve"][-1]["won"]
+    assert (found["also"]["split"], found["also"]["games"]) == ("test", 12)
+    assert [p["iteration"] for p in found["also"]["curve"]] == [p["iteration"] for p in found["curve"]]
+    assert [len(p["won"]) for p in found["also"]["curve"]] == [12, 3, 3, 12]
+    assert found["also"]["after"]["success"]["value"] > 0.9 > found["before"]["success"]["value"]  # its own policy
+    names = {p.stem for p in (tmp_path / "run" / "trajectories").iterdir()}
+    assert {"before-sampled", "also-before-sampled", "also-curve-00002", "also-after-sampled"} <= names
+    rows = list(read_metrics(tmp_path / "run" / "metrics.jsonl"))
+    assert rows[-1]["also/evaluation/sampled/success"] == found["also"]["after"]["success"]["value"]
+    with pytest.raises(DataError, match="split was"):
+        same_games({"split": "a", "also": {"split": "test"}}, {"split": "a", "also": {"split": "valid"}})
+    with pytest.raises(ConfigError, match="two evaluations"):
+        Evaluation(split="test", also=Evaluation(split="valid", also=also, **arguments), **arguments)

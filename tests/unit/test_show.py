@@ -105,6 +105,7 @@ def test_evaluate_only_writes_its_own_result(tmp_path: Path, capsys: pytest.Capt
                 temperature=1.0,
                 greedy=True,
                 best_of=[],
+                also=None,
             ),
             config={"evaluation": {"split": "valid"}},
             what="the toy",

@@ -51,7 +51,8 @@ def made(*, monitored: bool = False, restart: bool = False) -> AgentPrm:
     improvement = OnlineDpo(
         policy=policy, learner=make_learner(network, lr=1e-3, tokens_per_microbatch=4096), reward_model=judge, seed=0,
         steps=2, trunks_per_step=3, states_per_trunk=2, samples_per_state=3, temperature=1.0, max_new_tokens=4,
-        unit="probability", labels="hard", beta=0.1, length_scale="sum", alpha=0.5, min_gap=0.0, epochs=1, unfinished="keep", unfinished_score=-1.0,
+        unit="probability", labels="hard",
+        beta=0.1, length_scale="sum", alpha=0.5, min_gap=0.0, epochs=1, unfinished="keep", unfinished_score=-1.0,
     )  # fmt: skip
     monitor = Monitor(
         environment=environment, rollouts=rollouts, policy=policy, reward_model=judge, seed=0, split="valid", games=4,

@@ -84,6 +84,7 @@ def make(rollouts: Any = None, **changes: Any) -> Evaluation:
         "temperature": 1.0,
         "greedy": True,
         "best_of": [],
+        "also": None,
     }
     return Evaluation(**{**arguments, **changes})
 
