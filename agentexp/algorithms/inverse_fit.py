@@ -38,11 +38,13 @@ Progress = Callable[[str, int, int], None]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
     """One trajectory's transitions on one trunk. ended: its last decision was the episode's last, and
-    the environment, not a budget, ended it."""
+    the environment, not a budget, ended it. deliberate: of each decision, whether the player chose it;
+    an imperfect expert's random moves are none of its transitions."""
 
     trunk: Trunk
     ended: bool
     expert: bool
+    deliberate: tuple[bool, ...]
 
     def to_plain(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -52,6 +54,7 @@ class Path:
             "origin": self.trunk.origin,
             "ended": self.ended,
             "expert": self.expert,
+            "deliberate": list(self.deliberate),
         }
 
     @staticmethod
@@ -59,7 +62,9 @@ class Path:
         """The inverse of `to_plain`."""
         decisions = tuple(Decision(turn=turn, start=start, end=end) for turn, start, end in plain["decisions"])
         trunk = Trunk(ids=tuple(plain["ids"]), decisions=decisions, origin=plain["origin"])
-        return Path(trunk=trunk, ended=plain["ended"], expert=plain["expert"])
+        return Path(
+            trunk=trunk, ended=plain["ended"], expert=plain["expert"], deliberate=tuple(plain["deliberate"])
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +86,12 @@ def paths(trajectory: Trajectory, *, expert: bool) -> list[Path]:
     found = trunks(trajectory)
     done = trajectory.stop is StopReason.DONE
     return [
-        Path(trunk=trunk, ended=done and n == len(found) - 1, expert=expert)
+        Path(
+            trunk=trunk,
+            ended=done and n == len(found) - 1,
+            expert=expert,
+            deliberate=tuple(trajectory.turns[d.turn].deliberate for d in trunk.decisions),
+        )
         for n, trunk in enumerate(found)
         if trunk.decisions
     ]
@@ -181,7 +191,8 @@ class InverseFit:
         found = []
         for path, ats, state, draw in zip(both, points, said, drawn, strict=True):
             last = len(path.trunk.decisions) - 1
-            kept = [t for t in range(last + 1) if t < last or path.ended or self.unfinished == "terminal"]
+            whole = [t for t in range(last + 1) if t < last or path.ended or self.unfinished == "terminal"]
+            kept = [t for t in whole if path.deliberate[t]]
             found.append(
                 Transitions(
                     tree=Tree(

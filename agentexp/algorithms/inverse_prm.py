@@ -27,7 +27,8 @@ class InversePrm:
     """One iteration is one pass of Algorithm 2's loop.
 
     demonstrations, noise, max_turns, split: the expert's play, the same episodes that `sft` with the
-    same keys and seed imitates. tasks_per_iteration x rollouts_per_task: episodes of pi_{i-1},
+    same keys and seed imitates; demonstrations_seed: that seed (null: the run's). An imperfect expert's
+    random moves are not its choice and teach nothing. tasks_per_iteration x rollouts_per_task: episodes of pi_{i-1},
     added to those of all learners before. `monitor` looks at success on validation games; leave it
     out (null) where not even the choice of the policy may see an outcome.
     """
@@ -42,6 +43,7 @@ class InversePrm:
         seed: int,
         split: str,
         demonstrations: int,
+        demonstrations_seed: int | None,
         noise: float,
         max_turns: int,
         tasks_per_iteration: int,
@@ -60,6 +62,7 @@ class InversePrm:
             if value < 1:
                 raise ConfigError(f"algorithm.{key} is {value}; at least 1 is needed")
         self.environment, self.agent, self.chat, self.rollouts, self.seed = environment, agent, chat, rollouts, seed
+        self.demonstrations_seed = seed if demonstrations_seed is None else demonstrations_seed
         self.split, self.demonstrations, self.noise, self.max_turns = split, demonstrations, noise, max_turns
         self.tasks = TaskSampler(tasks=environment.tasks(split), seed=seed_for(seed, "inverse prm", "tasks"))
         self.tasks.check(tasks_per_iteration, "algorithm.tasks_per_iteration")
@@ -117,7 +120,7 @@ class InversePrm:
             count=self.demonstrations,
             noise=self.noise,
             max_turns=self.max_turns,
-            seed=self.seed,
+            seed=self.demonstrations_seed,
         )
         return [path for t in played if t.scored for path in paths(t, expert=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,6 +96,19 @@ def test_it_tells_the_sides_apart_reading_no_reward() -> None:
     assert math.isfinite(metrics["loss"])
     found = score(fit.reward_model, [Tree(trunk=p.trunk) for p in (EXPERT[0], LEARNER[0])], tokens_per_microbatch=256)
     assert min(found[0].decisions) > max(found[1].decisions)
+
+
+def test_an_imperfect_experts_random_moves_are_none_of_its_transitions() -> None:
+    """Turn 1 of three was random: transitions 0 and 2 remain, and 0 still goes on to the state of turn 1."""
+    played = trajectory("e", [7, 8, 9], StopReason.DONE)
+    turns = tuple(replace(t, deliberate=n != 1) for n, t in enumerate(played.turns))
+    (path,) = paths(replace(played, turns=turns), expert=True)
+    assert path.deliberate == (True, False, True)
+    (row,) = made().transitions([path], seed=3)
+    assert row.decision == (0, 2)
+    assert row.branch == (0, None)
+    assert row.tree.branches[0].at == row.tree.trunk.decisions[1].start
+    assert Path.from_plain(path.to_plain()) == path
 
 
 def test_balance_by_name() -> None:
