@@ -62,9 +62,7 @@ class Path:
         """The inverse of `to_plain`."""
         decisions = tuple(Decision(turn=turn, start=start, end=end) for turn, start, end in plain["decisions"])
         trunk = Trunk(ids=tuple(plain["ids"]), decisions=decisions, origin=plain["origin"])
-        return Path(
-            trunk=trunk, ended=plain["ended"], expert=plain["expert"], deliberate=tuple(plain["deliberate"])
-        )
+        return Path(trunk=trunk, ended=plain["ended"], expert=plain["expert"], deliberate=tuple(plain["deliberate"]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
