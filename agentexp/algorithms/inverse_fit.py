@@ -152,6 +152,7 @@ class InverseFit:
             self.learner.restart()
         history: list[dict[str, float]] = []
         steps = math.ceil(len(found) / self.rows_per_step) * self.epochs
+        self.learner.begin(steps)
         for epoch in range(self.epochs):
             order = list(range(len(found)))
             random.Random(seed_for(seed, "epoch", epoch)).shuffle(order)

@@ -99,6 +99,7 @@ class QFit:
             self.learner.restart()
         history: list[dict[str, float]] = []
         batches = self.batches(len(targets), iteration)
+        self.learner.begin(len(batches))
         for n, chosen in enumerate(batches):
             history.append(self.step([targets[k] for k in chosen]))
             if progress is not None:

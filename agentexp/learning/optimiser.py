@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -36,9 +36,12 @@ class Optimiser:
     """AdamW with a gradient clip.
 
     lr: peak learning rate; warmup_steps: linear from 0; schedule: after the warm-up, down to
-    final_lr_fraction of lr at total_steps (null: constant only). tokens_per_microbatch: rows x
+    final_lr_fraction of lr at total_steps (null: for a constant rate, or over each span that `begin`
+    tells, where a learner's work has a beginning and an end). tokens_per_microbatch: rows x
     longest row of one forward pass.
     """
+
+    told_spans: ClassVar[bool] = False  # whether whoever uses this learner calls `begin`
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class Optimiser:
         final_lr_fraction: float,
         tokens_per_microbatch: int,
     ) -> None:
-        if schedule != "constant" and total_steps is None:
+        if schedule != "constant" and total_steps is None and not self.told_spans:
             raise ValueError(f"schedule {schedule!r} needs total_steps, which is null; give it or use 'constant'")
         if not 0.0 <= lr < math.inf or not max_grad_norm > 0.0 or tokens_per_microbatch < 1:
             raise ValueError(
@@ -74,17 +77,23 @@ class Optimiser:
         self.final_lr_fraction = final_lr_fraction
         self.tokens_per_microbatch = tokens_per_microbatch
         self.steps = 0
+        self.span = total_steps
         self.skipped = 0
         self.optimizer = torch.optim.AdamW(
             learns.trainable().values(), lr=lr, betas=(beta1, beta2), weight_decay=weight_decay, fused=True
         )
 
+    def begin(self, steps: int) -> None:
+        """So many steps follow: a schedule that was not given total_steps runs over them, from its start."""
+        if self.schedule != "constant" and self.total_steps is None:
+            self.steps, self.span = 0, steps
+
     def current_lr(self) -> float:
         """The learning rate of the next step."""
         warm = min(1.0, (self.steps + 1) / self.warmup_steps) if self.warmup_steps else 1.0
-        if self.schedule == "constant" or self.total_steps is None:
+        if self.schedule == "constant" or self.span is None:
             return self.lr * warm
-        done = min(1.0, self.steps / self.total_steps)
+        done = min(1.0, self.steps / self.span)
         left = 1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
         return self.lr * warm * (self.final_lr_fraction + (1.0 - self.final_lr_fraction) * left)
 

@@ -7,8 +7,10 @@ from agentexp.learning.reward_model import RewardModel
 
 
 class RewardLearner(Optimiser):
-    """AdamW on what learns in `reward_model`; the keys are those of Optimiser. `restart` goes back to the
-    weights and the optimiser that it began with."""
+    """AdamW on what learns in `reward_model`; the keys are those of Optimiser, and every fit is a span.
+    `restart` goes back to the weights and the optimiser that it began with."""
+
+    told_spans = True
 
     def __init__(
         self,

@@ -13,10 +13,13 @@ from agentexp.errors import ConfigError, DataError
 from agentexp.learning.learner import Learner
 from agentexp.learning.logps import token_logps
 from agentexp.learning.model import Model
+from agentexp.learning.reward_learner import RewardLearner
+from agentexp.learning.reward_model import reward_model
 from agentexp.losses.imitation import negative_log_likelihood
 from agentexp.losses.ppo import ClippedPolicyLoss
 from agentexp.packing import Row, token_weights
 from agentexp.types import Sample
+from tests.unit.learning.conftest import small_model
 
 
 def learner(model: Model, **changes: Any) -> Learner:
@@ -229,3 +232,26 @@ def test_weights_of_another_model_are_refused(model: Model, lora_model: Model) -
 def test_settings_that_cannot_learn_are_refused(model: Model, change: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
         learner(model, **change)
+
+
+def test_a_reward_learners_schedule_runs_over_each_fit() -> None:
+    """Linear from 1 to .1 over 4 steps: 1, .775, .55, .325; a second fit of 2 steps: 1, .55."""
+    judge = reward_model(model=small_model(), weights=None, lora=None, head_std=None, seed=0)
+    settings: dict[str, Any] = {
+        "reward_model": judge, "lr": 1.0, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "max_grad_norm": 1.0,
+        "warmup_steps": 0, "final_lr_fraction": 0.1, "tokens_per_microbatch": 256,
+    }  # fmt: skip
+    one = RewardLearner(schedule="linear", total_steps=None, **settings)
+    seen = []
+    for steps in (4, 2):
+        one.begin(steps)
+        for _ in range(steps):
+            seen.append(one.current_lr())
+            one.steps += 1
+    assert seen == pytest.approx([1.0, 0.775, 0.55, 0.325, 1.0, 0.55])
+    whole = RewardLearner(schedule="linear", total_steps=4, **settings)  # one span over all fits, where asked for
+    whole.steps = 2
+    whole.begin(2)
+    assert whole.current_lr() == pytest.approx(0.55)
+    with pytest.raises(ValueError, match="needs total_steps"):
+        learner(small_model(), schedule="linear", total_steps=None)
