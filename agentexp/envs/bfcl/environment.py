@@ -61,8 +61,13 @@ class Bfcl:
             raise DataError(f"BFCL: {self.suite.release.manifest} has scenarios in train and in test: {leaked}")
 
     def tasks(self, split: str) -> Sequence[Task]:
-        """All tasks of a split: scenario by scenario, its variants side by side."""
-        return [self._task(split, k, variant) for k in self._scenarios(split) for variant in self.variants]
+        """All tasks of a split. The first tasks are all of different scenarios, the variants in turn."""
+        scenarios, variants = self._scenarios(split), self.variants
+        return [
+            self._task(split, scenario, variants[(place + lap) % len(variants)])
+            for lap in range(len(variants))
+            for place, scenario in enumerate(scenarios)
+        ]
 
     def start(self, task: Task, seed: int) -> BfclSession:
         """Open a conversation. It has no chance in it, so `seed` changes nothing."""

@@ -106,10 +106,10 @@ def too_much(call: ToolCall) -> str | None:
     if call.name == "logarithm" and any(isinstance(given.get(key), str) for key in ("value", "base")):
         return "value and base must be numbers"  # mpmath would read "1e999999999" digit by digit
     base, exponent = given.get("base"), given.get("exponent")
-    whole = isinstance(base, int) and isinstance(exponent, int)
-    if call.name == "power" and whole and exponent * base.bit_length() > _MOST_BITS:
-        return f"the result of power would have more than {_MOST_BITS} bits"
-    return None
+    if call.name != "power" or not isinstance(base, int) or not isinstance(exponent, int):
+        return None
+    too_long = exponent * base.bit_length() > _MOST_BITS
+    return f"the result of power would have more than {_MOST_BITS} bits" if too_long else None
 
 
 def _text(answer: Any) -> str:
