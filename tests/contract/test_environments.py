@@ -1,7 +1,7 @@
 """What every environment must keep. A new one is added to ENVIRONMENTS and has to pass all of it.
 
-Each row: how to make it, the splits it has, the score of doing nothing useful, and whether its
-expert always wins.
+Each row: how to make it, the splits it has, the score of doing nothing useful, and whether actions
+are calls of tools.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from agentexp.envs.subprocess_env import SubprocessEnv
 from agentexp.errors import ConfigError
 from agentexp.policies.chat import Chat
 from agentexp.rollouts.demonstrations import demonstrate
-from agentexp.types import Action, Step
+from agentexp.types import Action, Step, ToolCall
 from tests.doors import Doors
+from tests.tool_actions import says
+from tests.toy_bfcl import OPTIONS as TOY_OPTIONS
+from tests.toy_bfcl import ToyBfcl
 from tests.toys import CHATML, bytes_tokenizer, react
 
 GENERATED = {"engine": "pure", "admissible": True, "explore": 0.0, "train_games": 50, "valid_games": 20}
@@ -35,6 +38,7 @@ class Row:
     splits: tuple[str, ...]
     floor: float
     ids: dict[str, str]  # split -> sha256 of its task ids, frozen
+    tools: bool = False  # actions are calls; words are for the user
 
 
 def hosted(factory: str, arguments: dict[str, Any]) -> SubprocessEnv:
@@ -51,6 +55,10 @@ GENERATED_IDS = {
     "train": "c5f110502b432912",
     "valid": "89ef3222ec2ba01a",
 }
+TOY_BFCL_IDS = {
+    "train": "ae8d42089ef5f307",
+    "test": "a1885d6e3d2de9b9",
+}
 ENVIRONMENTS = {
     "doors": Row(Doors, ("train", "valid"), 0.0, DOORS_IDS),
     "doors in a process": Row(lambda: hosted("tests.doors.Doors", {}), ("train", "valid"), 0.0, DOORS_IDS),
@@ -60,6 +68,10 @@ ENVIRONMENTS = {
         ("train", "valid"),
         0.0,
         GENERATED_IDS,
+    ),
+    "made-up bfcl": Row(lambda: ToyBfcl(**TOY_OPTIONS), ("train", "test"), 0.0, TOY_BFCL_IDS, tools=True),
+    "made-up bfcl in a process": Row(
+        lambda: hosted("tests.toy_bfcl.ToyBfcl", TOY_OPTIONS), ("train", "test"), 0.0, TOY_BFCL_IDS, tools=True
     ),
 }
 GARBAGE = ("", " ", "open", "xyzzy", "думать", "\x00", "a" * 10_000, "{'command': 1}", "__import__('os')")
@@ -76,10 +88,6 @@ def env(row: Row) -> Iterator[Environment]:
     yield environment
     if isinstance(environment, SubprocessEnv):
         environment.close()
-
-
-def says(command: str) -> Action:
-    return Action(text=command, command=command)
 
 
 def walk(env: Environment, number: int, seed: int, commands: tuple[str, ...]) -> list[Step]:
@@ -130,11 +138,12 @@ def test_oracle_wins_and_doing_nothing_scores_the_floor(env: Environment, row: R
 
 
 @pytest.mark.parametrize("error", [None, "found no ACTION line"])
-def test_garbage_becomes_an_observation(env: Environment, error: str | None) -> None:
+def test_garbage_becomes_an_observation(env: Environment, row: Row, error: str | None) -> None:
     session = env.start(env.tasks("train")[0], 0)
     for text in GARBAGE:
-        action = Action(text=text, command=None, error=error) if error else Action(text=text, command=text or "x")
-        step = session.step(action)
+        calls = (ToolCall(name=text, arguments={text: text}),) if row.tools else ()
+        action = Action(text=text, command=text or "x", calls=calls)
+        step = session.step(Action(text=text, command=None, error=error) if error else action)
         assert step.observation
         assert step.info["refused"] is True
         assert not step.done
@@ -196,6 +205,13 @@ def test_it_can_be_rolled_out(env: Environment) -> None:
     assert collection.stats["env_errors"] == 0
 
 
+HERE: dict[str, Callable[[], Any]] = {
+    "doors": Doors,
+    "alfworld_generated": lambda: GeneratedAlfWorld(**GENERATED),  # type: ignore[arg-type]
+    "bfcl": lambda: ToyBfcl(**TOY_OPTIONS),
+}
+
+
 def fingerprint(env: Environment, split: str) -> str:
     text = "\n".join(f"{t.id}\t{t.kind}\t{t.instruction}" for t in env.tasks(split))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -205,8 +221,10 @@ def solve(env: Environment, number: int) -> list[str]:
     """The commands of the environment's expert, played in this process."""
     teacher: Any = env
     if isinstance(env, SubprocessEnv):
-        teacher = {"doors": Doors, "alfworld_generated": lambda: GeneratedAlfWorld(**GENERATED)}[env.name]()  # type: ignore[arg-type]
+        teacher = HERE[env.name]()
     assert isinstance(teacher, Teaches)
+    if env.name == "bfcl":
+        return solve_with_calls(teacher, number)
     played = demonstrate(
         environment=teacher,  # type: ignore[arg-type]
         agent=react(),
@@ -220,3 +238,15 @@ def solve(env: Environment, number: int) -> list[str]:
     assert played.outcome is not None
     assert played.outcome.success
     return [str(turn.action.command) for turn in played.turns]
+
+
+def solve_with_calls(env: Any, number: int) -> list[str]:
+    """The same without an agent: the expert's commands as actions made by hand."""
+    task = env.tasks("train")[number]
+    session, expert = env.start(task, 0), env.expert(task, 0, 0.0)
+    step, commands = session.first, []
+    while not step.done:
+        commands.append(expert.act(step)[0])
+        step = session.step(says(commands[-1]))
+    assert session.outcome().success
+    return commands
