@@ -1,6 +1,6 @@
 # Each target works alone on a fresh machine: it makes .venv and installs what it needs first.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check real pi0 smollm2 clean
+.PHONY: help setup demo test check real bfcl pi0 smollm2 clean
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -33,8 +33,10 @@ check: $(VENV)/.dev ## format, lint, types, floors and the fast tests
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q
 
-real: $(VENV)/.real ## the tests that play the real TextWorld engine (several minutes)
+real: $(VENV)/.real $(VENV)/.bfcl ## the tests of the real TextWorld engine and the real BFCL packages (several minutes)
 	@$(BIN)/python -m pytest -m real
+
+bfcl: $(VENV)/.bfcl ## both releases of BFCL, for environment=bfcl
 
 pi0: $(VENV)/.core ## train the shipped starting checkpoint again and put it in its place
 	@$(BIN)/agentexp train experiment=laptop/pi0
@@ -68,3 +70,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt constraints-cpu.txt
 
 $(VENV)/.real: $(VENV)/.dev
 	$(call install,the real ALFWorld engine (compiles for some minutes),-e '.[dev$(COMMA)alfworld]')
+
+# Without their dependencies, which are many, pin other versions than ours, and are not needed; mpmath is, and is
+# there with torch.
+$(VENV)/.bfcl: $(VENV)/.core
+	@$(PIP) install --quiet --no-deps nvidia-bfcl==26.3 bfcl-eval==2026.3.23
+	@$(BIN)/python -c "import mpmath"
+	@touch $@

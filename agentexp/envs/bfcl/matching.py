@@ -145,9 +145,10 @@ def _plain_list(values: Sequence[Any]) -> list[Any]:
 
 
 def _entries_fit(value: Mapping[str, Any], option: Mapping[str, Any]) -> bool:
-    """Each entry of an accepted dict lists its accepted values; deeper ones are compared as they are."""
+    """Each entry of an accepted dict lists its accepted values; deeper ones are compared as they are. One
+    row (java_64) has a text for a list, of which upstream accepts each letter."""
     return all(
-        isinstance(option.get(key), list) and (plain(x) if isinstance(x, str) else x) in _plain_list(option[key])
+        isinstance(option.get(key), list | str) and (plain(x) if isinstance(x, str) else x) in _plain_list(option[key])
         for key, x in value.items()
     ) and all(key in value or "" in allowed for key, allowed in option.items())
 
