@@ -244,6 +244,41 @@ MUTATIONS = [
         "branches += [tree.branches[k * n + worst], tree.branches[k * n + best]]",
         "tests/unit/algorithms/test_online_dpo.py",
     ),
+    Mutation(
+        "the state of the APIs is not compared",
+        "envs/bfcl/session.py",
+        "same_state(self._mine, self._gold) and contained",
+        "contained",
+        "tests/unit/envs/bfcl/test_session.py",
+    ),
+    Mutation(
+        "withheld tools run",
+        "envs/bfcl/session.py",
+        "if call.name in self._talk.callable[self._turn]:",
+        "if True:",
+        "tests/unit/envs/bfcl/test_session.py",
+    ),
+    Mutation(
+        "sessions share what an API's module hands out",
+        "envs/bfcl/world.py",
+        "World(pickle.loads(frozen), tools)",
+        "World(copy.copy(apis), tools)",
+        "tests/unit/envs/bfcl/test_session.py",
+    ),
+    Mutation(
+        "an answer that was seen once counts twice",
+        "envs/bfcl/world.py",
+        "return not Counter(wanted) - Counter(seen)",
+        "return set(wanted) <= set(seen)",
+        "tests/unit/envs/bfcl/test_world.py",
+    ),
+    Mutation(
+        "True passes for 1",
+        "envs/bfcl/matching.py",
+        "found: type = type(value)",
+        "found: type = expected if isinstance(value, expected) else type(value)",
+        "tests/unit/envs/bfcl/test_matching.py",
+    ),
 ]
 
 
