@@ -157,8 +157,8 @@ class Action:
 
     command: text for the environment. error: the parse failure, which the environment answers.
     Neither: a thought; the environment is not stepped. calls: the tools to call, in order, where
-    the environment has tools; then `command` is their canonical text, and a command without calls
-    is a message to the user.
+    the environment has tools; then `command` is their canonical texts, one a line, and a command
+    without calls is a message to the user.
 
     >>> Action(text="think: where?", command=None, error=None).is_thought
     True
@@ -173,7 +173,7 @@ class Action:
         if self.command is not None and self.error is not None:
             raise ValueError(f"Action has both a command {self.command!r} and an error {self.error!r}")
         if self.calls and self.command is None:
-            raise ValueError(f"Action has calls {[c.name for c in self.calls]} but no command, their canonical text")
+            raise ValueError(f"Action has calls {[c.name for c in self.calls]} but no command, their canonical texts")
 
     @property
     def is_thought(self) -> bool:
