@@ -97,6 +97,11 @@ class Optimiser:
         left = 1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
         return self.lr * warm * (self.final_lr_fraction + (1.0 - self.final_lr_fraction) * left)
 
+    def restart(self) -> None:
+        """Forget AdamW's moments and begin the schedule again; the weights stay."""
+        self.optimizer.state.clear()
+        self.steps = 0
+
     def update(self, lengths: Sequence[int], part: Callable[[list[int]], Loss]) -> dict[str, float]:
         """One optimiser step on rows of these lengths; `part` gives the share in the loss of those that
         stand in one micro-batch, by their indices. Since shares add up, the step does not depend on

@@ -88,10 +88,17 @@ def branch_logps(model: Model, batch: TreeBatch, temperature: float) -> Tensor:
     branches' own logits are computed."""
     if not batch.branches:
         return torch.zeros(0, device=batch.ids.device)
+    logps_P, owner_P = branch_token_logps(model, batch, temperature)
+    sums_N = torch.zeros(len(batch.branches), dtype=logps_P.dtype, device=batch.ids.device)
+    return sums_N.index_add(0, owner_P, logps_P)
+
+
+def branch_token_logps(model: Model, batch: TreeBatch, temperature: float) -> tuple[Tensor, Tensor]:
+    """The log-prob of every token of every branch [P], branch by branch, and which branch it is of [P]."""
     states = tree_states(model.decoder, batch)
     device = batch.ids.device
     rows = torch.tensor([row for row, at, end in batch.branches for _ in range(at, end)], device=device)
     columns = torch.tensor([k for _, at, end in batch.branches for k in range(at, end)], device=device)
     owner = torch.tensor([n for n, (_, at, end) in enumerate(batch.branches) for _ in range(at, end)], device=device)
     logps_P = picked_logps(model, states[rows, batch.parent[rows, columns]], batch.ids[rows, columns], temperature)
-    return torch.zeros(len(batch.branches), dtype=logps_P.dtype, device=device).index_add(0, owner, logps_P)
+    return logps_P, owner
