@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -490,14 +491,8 @@ def test_the_best_round_is_handed_on_and_training_goes_on_from_the_last(monkeypa
 
     def collect(self: Any, tasks: Sequence[Task], **_: Any) -> Any:
         won = int(4 * next(successes))
-
-        class Played:
-            groups = [
-                type("G", (), {"trajectories": [type("T", (), {"outcome": type("O", (), {"success": n < won})()})()]})
-                for n in range(4)
-            ]
-
-        return Played
+        trajectories = [SimpleNamespace(outcome=SimpleNamespace(success=n < won)) for n in range(4)]
+        return SimpleNamespace(groups=[SimpleNamespace(trajectories=trajectories)])
 
     monkeypatch.setattr(Rollouts, "collect", collect)
     name, learnt = next(iter(network.trainable().items()))

@@ -96,9 +96,13 @@ def test_ties_and_empty_sides_are_refused() -> None:
 
 
 def pair(
-    chosen: float = -2.0, rejected: float = -5.0, *, n: tuple[int, int] = (4, 1), held: tuple[float, float] = (-3.0, -4.0),
+    chosen: float = -2.0,
+    rejected: float = -5.0,
+    *,
+    n: tuple[int, int] = (4, 1),
+    held: tuple[float, float] = (-3.0, -4.0),
     kl: float = 0.25,
-) -> PairLogps:  # fmt: skip
+) -> PairLogps:
     def one(x: float) -> torch.Tensor:
         return torch.tensor([x], dtype=torch.float64)
 
