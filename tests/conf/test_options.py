@@ -53,6 +53,24 @@ def test_row_of_agent_prm_has_a_laptop_size_that_keeps_its_algorithm(row: str) -
     assert "path" not in laptop["model"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        o
+        for o in TREE.options("experiment")
+        if o.startswith("agentic_dpo/") and not o.endswith(("_4b", "_9b", "/eto", "/grpo"))
+    ],
+)
+def test_row_of_agentic_dpo_has_a_laptop_size_that_keeps_its_algorithm(row: str) -> None:
+    paper = prepare(compose_config([f"experiment={row}"])).config
+    laptop = prepare(compose_config([f"experiment={row}", "scale=laptop"])).config
+    for key in ("preference", "imitation", "states", "reference", "sft_weight", "warm_up_rounds"):
+        assert paper["algorithm"][key] == laptop["algorithm"][key]
+    assert paper["model"]["path"] == "Qwen/Qwen3.5-2B"
+    assert "path" not in laptop["model"]
+    assert paper["algorithm"]["visits_per_round"] == paper["algorithm"]["learner"]["total_steps"] * 16 == 1200
+
+
 def test_every_number_of_a_paper_s_preset_names_its_source() -> None:
     source = re.compile(r"#.*(Table|App\.|eq\.|paper|official code|ours)")
     bare = []
@@ -60,6 +78,7 @@ def test_every_number_of_a_paper_s_preset_names_its_source() -> None:
         [
             *(TREE.roots[0] / "experiment" / "loop").rglob("*.yaml"),
             *(TREE.roots[0] / "experiment" / "agent_prm").rglob("*.yaml"),
+            *(TREE.roots[0] / "experiment" / "agentic_dpo").rglob("*.yaml"),
             *(TREE.roots[0] / "scale").rglob("*.yaml"),
         ]
     ):
