@@ -111,7 +111,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    parts = assemble(prepare(compose_config(["algorithm=agentic_dpo", "seed=3", "output_dir=unused"])))
+    parts = assemble(
+        prepare(compose_config(["algorithm=agentic_dpo", "seed=3", "output_dir=unused", "hardware.threads=1"]))
+    )
     model: Model = parts["model"]
     model.network.train()
     played = expert_play(
