@@ -63,9 +63,10 @@ class ExpertPool:
     """Demonstrations and their states.
 
     split, demonstrations, noise, max_turns: the expert's play, the same episodes that `sft` with the same
-    keys and seed imitates. only_successes drops its failures; random moves are no expert states.
-    views: one is drawn for each visit, all alike. max_context_tokens: a state whose longest action might
-    not fit is left out and counted; nothing is ever cut.
+    keys and seed imitates; demonstrations_seed: another seed for them (null: the run's).
+    only_successes drops its failures; random moves are no expert states. views: one is drawn for each
+    visit, all alike. max_context_tokens: a state whose longest action might not fit is left out and
+    counted; nothing is ever cut.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ExpertPool:
         seed: int,
         split: str,
         demonstrations: int,
+        demonstrations_seed: int | None,
         noise: float,
         only_successes: bool,
         max_turns: int,
@@ -93,6 +95,7 @@ class ExpertPool:
             raise ConfigError(f"expert pool: the views {[v.name for v in views]} have a name twice; name each once")
         self.environment, self.agent, self.chat, self.seed, self.split = environment, agent, chat, seed, split
         self.demonstrations, self.noise, self.only_successes = demonstrations, noise, only_successes
+        self.demonstrations_seed = seed if demonstrations_seed is None else demonstrations_seed
         self.max_turns, self.views, self.max_context_tokens = max_turns, list(views), max_context_tokens
         self.played: list[Trajectory] = []
         self.states: list[tuple[int, int]] = []  # (demonstration, turn)
@@ -111,7 +114,7 @@ class ExpertPool:
             count=self.demonstrations,
             noise=self.noise,
             max_turns=self.max_turns,
-            seed=self.seed,
+            seed=self.demonstrations_seed,
         )
         self.played = [
             t for t in played if t.outcome is not None and (t.outcome.success or not self.only_successes) and t.turns

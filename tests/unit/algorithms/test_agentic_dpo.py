@@ -44,8 +44,8 @@ def model(seed: int = 0) -> Model:
 def a_pool(network: Model, **changes: Any) -> ExpertPool:
     options: dict[str, Any] = {
         "environment": Doors(), "agent": react(), "chat": Chat(tokenizer=network.tokenizer), "seed": 0,
-        "split": "train", "demonstrations": 8, "noise": 0.0, "only_successes": True, "max_turns": 6,
-        "views": [AsShown()], "max_context_tokens": 400,
+        "split": "train", "demonstrations": 8, "demonstrations_seed": None, "noise": 0.0, "only_successes": True,
+        "max_turns": 6, "views": [AsShown()], "max_context_tokens": 400,
     }  # fmt: skip
     return ExpertPool(**{**options, **changes})
 
@@ -124,6 +124,8 @@ def test_a_round_visits_no_state_twice_and_rounds_differ() -> None:
     assert len(set(first)) == len(first) == 10
     assert first != second
     assert first == [v.key for v in visits(a_pool(model()), 10, round=0)]
+    other = visits(a_pool(model(), demonstrations_seed=1), 10, round=0)
+    assert [v.trunk.ids for v in other] != [v.trunk.ids for v in visits(pool, 10, round=0)]
     with pytest.raises(ConfigError, match="visits_per_round is 10000"):
         visits(pool, 10_000)
 
