@@ -3,7 +3,7 @@ and the expert's play.
 
     python benchmarks/pair_sharing.py [--pairs N] [--repeats R]
 
-The last line of standard output is JSON. ratio: seconds of forward and backward over pairs laid out as two
+The last line of standard output is JSON. ratio: CPU seconds (one thread) of forward and backward over pairs laid out as two
 separate rows each, over those of the same pairs laid out as one row with two branches; `early`, `late`: of
 states in the first and last third of an episode. Medians over repeats that take turns; low and high are
 the least and greatest of the repeats' own ratios. Loss and gradient of the two ways are compared first.
@@ -88,10 +88,10 @@ def measure(model: Model, pairs: Sequence[Pair], repeats: int) -> dict[str, Any]
     for n in range(repeats + 1):  # the first of each is left out
         for name, way in (("shared", shared), ("separate", separate)):
             model.network.zero_grad()
-            start = time.perf_counter()
+            start = time.process_time()
             way(model, pairs)
             if n:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(time.process_time() - start)
     each = [b / a for a, b in zip(times["shared"], times["separate"], strict=True)]
     a, b = statistics.median(times["shared"]), statistics.median(times["separate"])
     return {
