@@ -3,10 +3,10 @@ and the expert's play.
 
     python benchmarks/pair_sharing.py [--pairs N] [--repeats R]
 
-The last line of standard output is JSON. ratio: CPU seconds (one thread) of forward and backward over pairs laid out as two
-separate rows each, over those of the same pairs laid out as one row with two branches; `early`, `late`: of
-states in the first and last third of an episode. Medians over repeats that take turns; low and high are
-the least and greatest of the repeats' own ratios. Loss and gradient of the two ways are compared first.
+The last line of standard output is JSON. ratio: CPU seconds (one thread) of forward and backward over pairs
+laid out as two rows each, over those of the same pairs laid out as one row with two branches; early, late: of an
+episode's first and last state. Medians over repeats that take turns; low and high are the least and the
+greatest of the repeats' own ratios. The gradients of the two ways are compared first.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class Eto:
 
     preference: any loss on pairs, here on the log-probs of whole trajectories. reference: whose
     log-probs stand for pi_ref, the policy before the first iteration ("start") or before each
-    ("round"). Trajectories with a row over the pool's max_context_tokens are left out and counted.
+    ("round"). Trajectories with a row over the pool's max_context_tokens are left out and counted. The
+    pool's views are not used: whole trajectories are as the agent shows them.
     """
 
     def __init__(

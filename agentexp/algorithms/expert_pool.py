@@ -4,12 +4,14 @@ baselines learn at. Everything is played when the pool is filled; after that no 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agentexp.agents.base import Agent
+from agentexp.agents.equivalence import equivalent
 from agentexp.envs.base import Environment
 from agentexp.errors import ConfigError
 from agentexp.packing import trunks
@@ -17,8 +19,6 @@ from agentexp.policies.chat import Chat
 from agentexp.rollouts.demonstrations import expert_play
 from agentexp.seeding import seed_for
 from agentexp.types import Action, Step, Trajectory, Trunk, Turn
-
-Equivalence = Literal["latent", "tool_name"]
 
 
 class View(Protocol):
@@ -65,7 +65,7 @@ class ExpertPool:
     split, demonstrations, noise, max_turns: the expert's play, the same episodes that `sft` with the same
     keys and seed imitates; demonstrations_seed: another seed for them (null: the run's).
     only_successes drops its failures; random moves are no expert states. views: one is drawn for each
-    visit, all alike. max_context_tokens: a state whose longest action might not fit is left out and
+    visit, by view_weights (null: all alike). max_context_tokens: a state whose longest action might not fit is left out and
     counted; nothing is ever cut.
     """
 
@@ -83,6 +83,7 @@ class ExpertPool:
         only_successes: bool,
         max_turns: int,
         views: Sequence[View],
+        view_weights: list[float] | None,
         max_context_tokens: int,
     ) -> None:
         if min(demonstrations, max_turns, max_context_tokens) < 1 or not 0.0 <= noise <= 1.0 or not views:
@@ -93,10 +94,18 @@ class ExpertPool:
             )
         if len({v.name for v in views}) < len(views):
             raise ConfigError(f"expert pool: the views {[v.name for v in views]} have a name twice; name each once")
+        if view_weights is not None and (
+            len(view_weights) != len(views) or min(view_weights) < 0.0 or not 0.0 < sum(view_weights) < math.inf
+        ):
+            raise ConfigError(
+                f"expert pool: view_weights are {view_weights} for {len(views)} views; give each a number of 0 or more, "
+                "not all 0, or null"
+            )
         self.environment, self.agent, self.chat, self.seed, self.split = environment, agent, chat, seed, split
         self.demonstrations, self.noise, self.only_successes = demonstrations, noise, only_successes
         self.demonstrations_seed = seed if demonstrations_seed is None else demonstrations_seed
-        self.max_turns, self.views, self.max_context_tokens = max_turns, list(views), max_context_tokens
+        self.max_turns, self.max_context_tokens = max_turns, max_context_tokens
+        self.views, self.view_weights = list(views), view_weights
         self.played: list[Trajectory] = []
         self.states: list[tuple[int, int]] = []  # (demonstration, turn)
         self._firsts: list[Step] = []
@@ -148,7 +157,7 @@ class ExpertPool:
         for n, k in order:
             if count is not None and len(found) >= count and not (whole and n == found[-1].order[0]):
                 break
-            view = random.Random(seed_for(seed, "view", n, 0 if whole else k)).choice(self.views)
+            (view,) = random.Random(seed_for(seed, "view", n, 0 if whole else k)).choices(self.views, self.view_weights)
             visit = self.visit(n, k, view)
             if visit.at + max(len(visit.said), most_new_tokens) > self.max_context_tokens:
                 long += 1
@@ -221,31 +230,3 @@ def shown(trajectory: Trajectory, first: Step, agent: Agent, chat: Chat, view: s
         )
         step = turn.step
     return replace(trajectory, turns=tuple(turns), segments=conversation.segment + 1)
-
-
-def equivalent(one: Action, other: Action, how: Equivalence) -> bool:
-    """Whether two actions decide the same. latent: the same calls with the same arguments, or the same
-    command, however written. tool_name (the official code's): the names of the tools alone; of a
-    command without calls, its first word. What could not be read is equivalent to nothing.
-
-    >>> take, other = (Action(text=t, command=t) for t in ("take mug 1", "take mug 2"))
-    >>> equivalent(take, other, "latent"), equivalent(take, other, "tool_name")
-    (False, True)
-    """
-    if one.error is not None or other.error is not None:
-        return False
-    if how == "latent":
-        return _latent(one) == _latent(other)
-    return _names(one) == _names(other)
-
-
-def _latent(action: Action) -> tuple[str, ...]:
-    if action.calls:
-        return ("calls", *(c.canonical for c in action.calls))
-    return ("thought",) if action.command is None else ("command", action.command)
-
-
-def _names(action: Action) -> tuple[str, ...]:
-    if action.calls:
-        return tuple(c.name for c in action.calls)
-    return ("thought",) if action.command is None else ("command", action.command.partition(" ")[0])

@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from agentexp.algorithms.expert_pool import Equivalence, Visit, equivalent
+from agentexp.agents.equivalence import Equivalence, equivalent
+from agentexp.algorithms.expert_pool import Visit
 from agentexp.errors import ConfigError
 from agentexp.learning.learner import Learner
 from agentexp.learning.trees import branch_logps, lay, tree_size

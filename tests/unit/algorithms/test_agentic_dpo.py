@@ -14,7 +14,7 @@ from torch.nn.functional import logsigmoid
 
 from agentexp.agents.base import Agent
 from agentexp.algorithms.agentic_dpo import AgenticDpo
-from agentexp.algorithms.expert_pool import AsShown, ExpertPool, Visit, equivalent
+from agentexp.algorithms.expert_pool import AsShown, ExpertPool, Visit
 from agentexp.algorithms.hard_negatives import Contrast, HardNegatives, branch_sums
 from agentexp.algorithms.round_choice import RoundChoice
 from agentexp.errors import ConfigError
@@ -26,7 +26,7 @@ from agentexp.packing import trunks
 from agentexp.policies.chat import Chat
 from agentexp.policies.hf import HfPolicy
 from agentexp.rollouts.collect import Rollouts
-from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn
+from agentexp.types import Action, Completion, Message, Step, Task, Turn
 from tests.doors import Doors
 from tests.toys import WORDS, react
 from tests.unit.learning.test_learner import learner as make_learner
@@ -45,7 +45,7 @@ def a_pool(network: Model, **changes: Any) -> ExpertPool:
     options: dict[str, Any] = {
         "environment": Doors(), "agent": react(), "chat": Chat(tokenizer=network.tokenizer), "seed": 0,
         "split": "train", "demonstrations": 8, "demonstrations_seed": None, "noise": 0.0, "only_successes": True,
-        "max_turns": 6, "views": [AsShown()], "max_context_tokens": 400,
+        "max_turns": 6, "views": [AsShown()], "view_weights": None, "max_context_tokens": 400,
     }  # fmt: skip
     return ExpertPool(**{**options, **changes})
 
@@ -187,6 +187,8 @@ def test_views_are_drawn_alike() -> None:
     found = visits(pool)
     renamed = sum(isinstance(v.agent, RenamedAgent) for v in found)
     assert abs(renamed / len(found) - 0.5) < 0.2  # about 120 states: 0.2 is more than four deviations
+    pool.view_weights = [1.0, 0.0]
+    assert not any(isinstance(v.agent, RenamedAgent) for v in visits(pool))
     for whole in (visits(pool, whole=True),):
         shown: dict[int, set[bool]] = {}
         for v in whole:
@@ -198,20 +200,6 @@ def test_a_view_that_cannot_read_its_own_words_is_refused() -> None:
     """The released parser reads its own JSON as no tool, so that the expert's own action became a negative."""
     with pytest.raises(ConfigError, match="'renamed' writes 'open door 1' as 'take door 1'"):
         visits(a_pool(model(), views=[Renamed(broken=True)]))
-
-
-def test_equivalence_by_latent_action_and_by_name() -> None:
-    def call(name: str, **arguments: Any) -> Action:
-        c = ToolCall(name=name, arguments=arguments)
-        return Action(text="any", command=c.canonical, calls=(c,))
-
-    assert equivalent(call("ls", a=1, b=2), call("ls", b=2, a=1), "latent")
-    assert not equivalent(call("ls", a=1), call("ls", a=2), "latent")
-    assert equivalent(call("ls", a=1), call("ls", a=2), "tool_name")
-    assert not equivalent(call("ls"), call("cd"), "tool_name")
-    broken = Action(text="", command=None, error="no call")
-    assert not equivalent(broken, broken, "latent")
-    assert not equivalent(broken, broken, "tool_name")
 
 
 # ---------------------------------------------------------------- negatives
@@ -556,6 +544,8 @@ def test_restart_forgets_the_moments_and_begins_the_schedule_again() -> None:
         ({"visits_per_round": 0}, "visits_per_round is 0"),
         ({"sft_weight": float("nan")}, "sft_weight is nan"),
         ({"pool": {"views": []}}, "views"),
+        ({"pool": {"view_weights": [0.5, 0.5]}}, "for 1 views"),
+        ({"pool": {"view_weights": [0.0]}}, "not all 0"),
         ({"pool": {"views": [AsShown(), AsShown()]}}, "name twice"),
         ({"negatives": {"samples_per_state": 0}}, "samples_per_state is 0"),
     ],
