@@ -65,8 +65,8 @@ class ExpertPool:
     split, demonstrations, noise, max_turns: the expert's play, the same episodes that `sft` with the same
     keys and seed imitates; demonstrations_seed: another seed for them (null: the run's).
     only_successes drops its failures; random moves are no expert states. views: one is drawn for each
-    visit, by view_weights (null: all alike). max_context_tokens: a state whose longest action might not fit is left out and
-    counted; nothing is ever cut.
+    visit, by view_weights (null: all alike). max_context_tokens: a state whose longest action might
+    not fit is left out and counted; nothing is ever cut.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class ExpertPool:
             len(view_weights) != len(views) or min(view_weights) < 0.0 or not 0.0 < sum(view_weights) < math.inf
         ):
             raise ConfigError(
-                f"expert pool: view_weights are {view_weights} for {len(views)} views; give each a number of 0 or more, "
-                "not all 0, or null"
+                f"expert pool: view_weights are {view_weights} for {len(views)} views; give each a number of 0 or "
+                "more, not all 0, or null"
             )
         self.environment, self.agent, self.chat, self.seed, self.split = environment, agent, chat, seed, split
         self.demonstrations, self.noise, self.only_successes = demonstrations, noise, only_successes
