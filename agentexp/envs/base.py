@@ -46,6 +46,15 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
+class HasFloor(Protocol):
+    """An environment where doing nothing is sometimes right. A score is read beside its floor."""
+
+    def floor(self, tasks: Sequence[Task]) -> float:
+        """The success on these tasks of an agent that changes nothing and says nothing of use."""
+        ...
+
+
 class Expert(Protocol):
     """A demonstrator for one episode: sees what the agent sees (and admissible commands)."""
 

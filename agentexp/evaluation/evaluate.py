@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentexp.envs.base import Environment
+from agentexp.envs.base import Environment, HasFloor
 from agentexp.errors import ConfigError, DataError, RolloutError
 from agentexp.evaluation.metrics import Evaluated, evaluated
 from agentexp.rollouts.collect import Rollouts
@@ -115,6 +115,7 @@ class Evaluation:
             split=self.split,
             temperature=temperature,
             trials=trials,
+            floor=self.environment.floor(tasks) if isinstance(self.environment, HasFloor) else None,
             wall_s=time.monotonic() - started,
         )
 

@@ -22,6 +22,7 @@ class Evaluated:
 
     turns: mean number of turns an episode; stops: episodes by stop reason; refused_rate: share of
     commands that the environment refused; pass_hat: pass^k for every k up to the trials a game;
+    floor: the success of doing nothing, None where the environment does not say;
     won: successes of each game, in the frozen order of the games; truncated, rewritten: how many
     episodes met a truncation policy or a rewritten history.
     """
@@ -39,6 +40,7 @@ class Evaluated:
     stops: Mapping[str, int]
     refused_rate: float
     pass_hat: Mapping[int, float]
+    floor: float | None
     truncated: int
     rewritten: int
     trajectories: tuple[Trajectory, ...]
@@ -69,6 +71,7 @@ class Evaluated:
             "stops": dict(self.stops),
             "refused_rate": self.refused_rate,
             "pass_hat": {str(k): v for k, v in self.pass_hat.items()},
+            "floor": self.floor,
             "truncated": self.truncated,
             "rewritten": self.rewritten,
             "wall_s": self.wall_s,
@@ -88,12 +91,15 @@ class Evaluated:
             **{f"stop_{reason}": count for reason, count in self.stops.items()},
             **{f"success_{kind}": e.value for kind, e in self.by_type.items()},
             **{f"pass_hat_{k}": v for k, v in self.pass_hat.items() if k > 1},
+            **({} if self.floor is None else {"floor": self.floor}),
             "wall_s": self.wall_s,
         }
 
 
-def evaluated(groups: Sequence[Group], *, split: str, temperature: float, trials: int, wall_s: float) -> Evaluated:
-    """Sum up groups of `trials` episodes each."""
+def evaluated(
+    groups: Sequence[Group], *, split: str, temperature: float, trials: int, floor: float | None, wall_s: float
+) -> Evaluated:
+    """Sum up groups of `trials` episodes each. floor: the success of doing nothing on the same tasks."""
     episodes = tuple(t for group in groups for t in group.trajectories)
     kinds = sorted({t.task.kind for t in episodes if t.task.kind})
     commands = [turn for t in episodes for turn in t.turns if turn.action.command is not None and turn.step is not None]
@@ -112,6 +118,7 @@ def evaluated(groups: Sequence[Group], *, split: str, temperature: float, trials
         stops=dict(sorted(Counter(t.stop.value for t in episodes).items())),
         refused_rate=refused / len(commands) if commands else 0.0,
         pass_hat=_pass_hat(groups, trials),
+        floor=floor,
         truncated=sum(t.truncated is not None for t in episodes),
         rewritten=sum(t.segments > 1 for t in episodes),
         trajectories=episodes,

@@ -69,6 +69,8 @@ def measured(
         "decoding": main.decoding,
         "success": main.success.to_json(),
         **({"greedy": found["greedy"].success.to_json()} if "greedy" in found else {}),
+        "pass_hat": {str(k): value for k, value in main.pass_hat.items()},
+        "floor": main.floor,
         "by_type": {kind: e.to_json() for kind, e in main.by_type.items()},
         "details": {decoding: one.to_json() for decoding, one in found.items()},
     }

@@ -297,6 +297,11 @@ SAYINGS: list[tuple[Callable[[], dict[str, Any]], str]] = [
         "intervals overlap. Beware: 3 of the evaluated games were also trained on. 2 episodes ended in an environment "
         "error and count as failures.",
     ),
+    (
+        lambda: _result((0.1, 0.0, 0.2), (0.3, 0.2, 0.4), trials=2, pass_hat={"1": 0.3, "2": 0.125}, floor=7 / 114),
+        "before → after: success sampled at temperature 1 rose from .100 [.000, .200] to .300 [.200, .400] on 500 "
+        "games of valid; the 95 % intervals overlap; pass^2 .125; doing nothing scores .061.",  # 7/114 = .0614
+    ),
 ]
 
 

@@ -27,7 +27,7 @@ def failed(t: Task) -> Trajectory:
 
 
 def sum_up(groups: Sequence[Group], trials: int = 1) -> Any:
-    return evaluated(groups, split="valid", temperature=1.0, trials=trials, wall_s=0.0)
+    return evaluated(groups, split="valid", temperature=1.0, trials=trials, floor=None, wall_s=0.0)
 
 
 def test_an_environment_error_stays_in_the_denominator() -> None:
@@ -70,6 +70,26 @@ def test_pass_hat_k_by_hand() -> None:
         for i, m in enumerate(members)
     ]
     assert sum_up(groups, trials=2).pass_hat == {1: 0.75, 2: 0.5}
+
+
+class Forgiving(ToyWorld):
+    """A world where doing nothing is right in every fourth game."""
+
+    def floor(self, tasks: Sequence[Task]) -> float:
+        return sum(int(t.id.rpartition("/")[2]) % 4 == 0 for t in tasks) / len(tasks)
+
+
+def test_the_floor_is_that_of_the_games_played() -> None:
+    evaluation = make(environment=Forgiving(), tasks=6)
+    played = [int(t.id.rpartition("/")[2]) for t in evaluation.tasks]
+    found = evaluation.measure(evaluation.tasks, 1.0, lambda *_: None)
+    assert found.floor == sum(n % 4 == 0 for n in played) / 6
+    assert found.to_json()["floor"] == found.row()["floor"] == found.floor
+    silent = make(tasks=6)  # control: an environment that does not say has no floor, not a floor of 0
+    found = silent.measure(silent.tasks, 1.0, lambda *_: None)
+    assert found.floor is None
+    assert found.to_json()["floor"] is None
+    assert "floor" not in found.row()
 
 
 def make(rollouts: Any = None, **changes: Any) -> Evaluation:
