@@ -25,6 +25,7 @@ from tests.doors import Doors
 from tests.tool_actions import says
 from tests.toy_bfcl import OPTIONS as TOY_OPTIONS
 from tests.toy_bfcl import ToyBfcl
+from tests.toy_tau import ToyTau
 from tests.toys import CHATML, bytes_tokenizer, react
 
 GENERATED = {"engine": "pure", "admissible": True, "explore": 0.0, "train_games": 50, "valid_games": 20}
@@ -59,6 +60,12 @@ TOY_BFCL_IDS = {
     "train": "ae8d42089ef5f307",
     "test": "a1885d6e3d2de9b9",
 }
+TOY_TAU_IDS = {
+    "train": "fa4151b2d628eecf",
+    "dev": "a9125e56774ce51d",
+    "test": "68037cabcf820cfd",
+}
+TOY_TAU = {"release": "tau_bench"}
 ENVIRONMENTS = {
     "doors": Row(Doors, ("train", "valid"), 0.0, DOORS_IDS),
     "doors in a process": Row(lambda: hosted("tests.doors.Doors", {}), ("train", "valid"), 0.0, DOORS_IDS),
@@ -72,6 +79,10 @@ ENVIRONMENTS = {
     "made-up bfcl": Row(lambda: ToyBfcl(**TOY_OPTIONS), ("train", "test"), 0.0, TOY_BFCL_IDS, tools=True),
     "made-up bfcl in a process": Row(
         lambda: hosted("tests.toy_bfcl.ToyBfcl", TOY_OPTIONS), ("train", "test"), 0.0, TOY_BFCL_IDS, tools=True
+    ),
+    "made-up tau retail": Row(lambda: ToyTau(**TOY_TAU), ("train", "dev", "test"), 0.0, TOY_TAU_IDS, tools=True),  # type: ignore[arg-type]
+    "made-up tau retail in a process": Row(
+        lambda: hosted("tests.toy_tau.ToyTau", TOY_TAU), ("train", "dev", "test"), 0.0, TOY_TAU_IDS, tools=True
     ),
 }
 GARBAGE = ("", " ", "open", "xyzzy", "думать", "\x00", "a" * 10_000, "{'command': 1}", "__import__('os')")
@@ -209,6 +220,7 @@ HERE: dict[str, Callable[[], Any]] = {
     "doors": Doors,
     "alfworld_generated": lambda: GeneratedAlfWorld(**GENERATED),  # type: ignore[arg-type]
     "bfcl": lambda: ToyBfcl(**TOY_OPTIONS),
+    "tau_retail": lambda: ToyTau(**TOY_TAU),  # type: ignore[arg-type]
 }
 
 
@@ -223,7 +235,7 @@ def solve(env: Environment, number: int) -> list[str]:
     if isinstance(env, SubprocessEnv):
         teacher = HERE[env.name]()
     assert isinstance(teacher, Teaches)
-    if env.name == "bfcl":
+    if env.name in {"bfcl", "tau_retail"}:
         return solve_with_calls(teacher, number)
     played = demonstrate(
         environment=teacher,  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agentexp.envs.tau.case import Case, Release
 from agentexp.envs.tau.expert import ScriptedClerk
@@ -35,11 +35,13 @@ class TauRetail:
     """
 
     name = "tau_retail"
+    releases: ClassVar[Mapping[str, Callable[[], Release]]] = RELEASES
 
     def __init__(self, *, release: Literal["tau2", "tau_bench"], user: Users) -> None:
-        if release not in RELEASES:
-            raise ConfigError(f"release is {release!r}; allowed: {', '.join(RELEASES)}.{nearest(release, RELEASES)}")
-        self._release, self._users = RELEASES[release](), user
+        known = self.releases
+        if release not in known:
+            raise ConfigError(f"release is {release!r}; allowed: {', '.join(known)}.{nearest(release, known)}")
+        self._release, self._users = known[release](), user
         self._referee = Referee(self._release)
         self._splits = {**self._release.splits, **_by_customer(self._release)}
 

@@ -54,13 +54,14 @@ def plan(case: Case, records: Mapping[str, Records]) -> Iterator[str]:
             seen.add(read.canonical)
         yield f"I am about to {call.name.replace('_', ' ')}: {_words(call)}. Do you confirm (yes/no)?"
         yield call.canonical
-    if case.outputs:
-        yield f"What you wanted to know: {'; '.join(case.outputs)}."
-    for call in case.gold:
-        if call.name == TRANSFER:
-            yield call.canonical
-            yield HANDED_OVER
-    yield GOODBYE
+    told = f"What you wanted to know: {'; '.join(case.outputs)}." if case.outputs else ""
+    if transfer := next((call for call in case.gold if call.name == TRANSFER), None):
+        if told:
+            yield told
+        yield transfer.canonical
+        yield HANDED_OVER
+    else:
+        yield f"{told} {GOODBYE}".strip()
 
 
 def _identify(customer: Customer) -> ToolCall:

@@ -1,0 +1,1 @@
+WIKI = "Find out who calls. Ask before you change anything."
