@@ -50,8 +50,9 @@ class Environment(Protocol):
 class HasFloor(Protocol):
     """An environment where doing nothing is sometimes right. A score is read beside its floor."""
 
-    def floor(self, tasks: Sequence[Task]) -> float:
-        """The success on these tasks of an agent that changes nothing and says nothing of use."""
+    def floor(self, tasks: Sequence[Task]) -> float | None:
+        """The success on these tasks of an agent that changes nothing and says nothing of use; None
+        where that is not known."""
         ...
 
 

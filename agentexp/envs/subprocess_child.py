@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-from agentexp.envs.base import Environment, Session
+from agentexp.envs.base import Environment, HasFloor, Session
 from agentexp.errors import AgentexpError, ConfigError
 from agentexp.types import Action, Task
 
@@ -32,6 +33,9 @@ class Host:
 
     def tasks(self, split: str) -> list[Task]:
         return list(self.environment.tasks(split))
+
+    def floor(self, tasks: Sequence[Task]) -> float | None:
+        return self.environment.floor(tasks) if isinstance(self.environment, HasFloor) else None
 
     def start(self, task: Task, seed: int) -> Any:
         self.session = self.environment.start(task, seed)

@@ -78,6 +78,11 @@ class SubprocessEnv:
         tasks: Sequence[Task] = self._ask_once("tasks", split)
         return tasks
 
+    def floor(self, tasks: Sequence[Task]) -> float | None:
+        """The hosted environment's floor, None where it has none."""
+        floor: float | None = self._ask_once("floor", list(tasks))
+        return floor
+
     def start(self, task: Task, seed: int) -> SubprocessSession:
         """Open an episode in a process of its own."""
         child = self._take()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentexp.envs.alfworld.environment import GeneratedAlfWorld
-from agentexp.envs.base import Environment, Teaches
+from agentexp.envs.base import Environment, HasFloor, Teaches
 from agentexp.envs.subprocess_env import SubprocessEnv
 from agentexp.errors import ConfigError
 from agentexp.policies.chat import Chat
@@ -198,6 +198,16 @@ def test_split_ids_are_frozen(env: Environment, row: Row) -> None:
     """Pitfall 20. A change here changes what results mean: change `version()` with it."""
     for split in row.splits:
         assert fingerprint(env, split) == row.ids[split], f"the tasks of {split!r} changed"
+
+
+def test_a_floor_is_a_share_of_tasks(env: Environment, row: Row) -> None:
+    """In this process and in another: the same, or none."""
+    tasks = env.tasks("train")[:8]
+    here = HERE[env.name]()
+    wanted = here.floor(tasks) if isinstance(here, HasFloor) else None
+    assert (env.floor(tasks) if isinstance(env, HasFloor) else None) == wanted
+    assert wanted is None or 0.0 <= wanted <= 1.0
+    assert (wanted is None) == (env.name in {"doors", "alfworld_generated"})
 
 
 def test_versions_are_recorded(env: Environment) -> None:

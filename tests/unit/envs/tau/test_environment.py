@@ -15,9 +15,11 @@ from agentexp.envs.tau.environment import TauRetail
 from agentexp.envs.tau.reward import Referee, was_said
 from agentexp.envs.tau.users import ScriptedUsers
 from agentexp.errors import ConfigError, DataError
+from agentexp.evaluation.evaluate import Evaluation
 from agentexp.types import Action, Outcome, Step, Task, ToolCall
 from tests.tool_actions import calls, says
 from tests.toy_tau import ToyTau, made_up
+from tests.toys import rollouts
 
 RELEASES: tuple[Literal["tau_bench", "tau2"], ...] = ("tau_bench", "tau2")
 GOODBYE = "Is there anything else?"
@@ -109,6 +111,19 @@ def test_the_floor_counts_tasks_that_are_right_untouched() -> None:
     for split in ("train", "test"):
         goodbyes = [play(env, task, says(GOODBYE))[1].reward for task in env.tasks(split)]
         assert sum(goodbyes) / len(goodbyes) == env.floor(env.tasks(split))
+
+
+def test_an_evaluation_of_goodbyes_scores_the_floor_and_says_so() -> None:
+    env = v1()
+    play = rollouts(env, say=lambda request: "anything else", max_turns=2, max_context_tokens=2000)
+    evaluation = Evaluation(
+        environment=env, rollouts=play, seed=0, split="test", tasks=None, curve_tasks=None, trials=3, temperature=1.0,
+        greedy=False, best_of=[],
+    )  # fmt: skip
+    found = evaluation.full(lambda *_: None)["success"]
+    assert found.success.value == found.floor == 1 / 3
+    assert found.success.n == 9
+    assert found.pass_hat == {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
 
 
 def test_nothing_is_won_before_the_conversation_ends() -> None:
