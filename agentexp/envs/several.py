@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentexp.envs.base import Environment, Expert, Session, Teaches
+from agentexp.envs.base import Environment, Expert, HasFloor, Session, Teaches
 from agentexp.errors import ConfigError, nearest
 from agentexp.types import Task
 
@@ -41,6 +41,17 @@ class Several:
         if not isinstance(owner, Teaches):
             raise ConfigError(f"environment {owner.name!r} of split {task.split!r} brings no expert")
         return owner.expert(task, seed, noise)
+
+    def floor(self, tasks: Sequence[Task]) -> float | None:
+        """The floors of the environments that the tasks are from, by number of tasks; None if one says none."""
+        total = 0.0
+        for split in dict.fromkeys(task.split for task in tasks):
+            owner, part = self._owner(split), [task for task in tasks if task.split == split]
+            floor = owner.floor(part) if isinstance(owner, HasFloor) else None
+            if floor is None:
+                return None
+            total += floor * len(part)
+        return total / len(tasks)
 
     def version(self) -> Mapping[str, str]:
         """All of theirs, each key behind its environment's name; a label for each that has one."""

@@ -11,6 +11,7 @@ from agentexp.envs.base import Teaches
 from agentexp.envs.several import Several
 from agentexp.errors import ConfigError
 from tests.toy_run import ToyWorld
+from tests.toy_tau import ToyTau
 
 
 def both(**splits: str) -> Several:
@@ -48,3 +49,14 @@ def test_what_does_not_fit_is_refused() -> None:
     one = both(train="rooms", valid="coins")
     with pytest.raises(ConfigError, match="brings no expert"):
         one.expert(one.tasks("valid")[0], 0, 0.0)
+
+
+def test_a_floor_needs_the_floors_of_all() -> None:
+    one = Several(
+        environments={"v1": ToyTau(release="tau_bench"), "v2": ToyTau(release="tau2"), "coins": ToyWorld()},  # type: ignore[dict-item]
+        splits={"dev": "v1", "test": "v2", "valid": "coins"},
+    )
+    # the one dev task needs a write, the one test task of v2 does not: (0 + 1) / 2
+    assert one.floor([*one.tasks("dev"), *one.tasks("test")]) == 0.5
+    assert one.floor(one.tasks("test")) == 1.0
+    assert one.floor([*one.tasks("test"), *one.tasks("valid")]) is None
