@@ -360,7 +360,7 @@ class _Attempt:
             "name": self.run.name,
             "seed": self.run.seed,
             "split": self.evaluation.split,
-            "games": after["success"]["games"],
+            **{key: after["success"].get(key) for key in ("games", "floor", "pass_hat")},
             "games_sha256": self.games["sha256"],
             "trials": self.evaluation.trials,
             "decoding": after["success"]["decoding"],
@@ -369,8 +369,6 @@ class _Attempt:
             "curve": self.found["curve"],
             "beside": self.found["beside"],
             "also": self.also(),
-            "pass_hat": after["success"]["pass_hat"],
-            "floor": after["success"].get("floor"),
             "by_type": by_type(before, after),
             "iterations": self.run.iterations,
             "warm_start_iterations": self.run.warm_start_iterations,
@@ -401,9 +399,8 @@ class _Attempt:
         ends = {when: {d: e["success"] for d, e in (found[when] or {}).items()} or None for when in ("before", "after")}
         return {
             "split": also.split,
-            "games": found["after"]["success"]["games"],
+            **{key: found["after"]["success"].get(key) for key in ("games", "floor")},
             "games_sha256": self.games["also"]["sha256"],
-            "floor": found["after"]["success"].get("floor"),
             **ends,
             "curve": found["curve"],
             "beside": found["beside"],

@@ -118,7 +118,7 @@ def test_an_evaluation_of_goodbyes_scores_the_floor_and_says_so() -> None:
     play = rollouts(env, say=lambda request: "anything else", max_turns=2, max_context_tokens=2000)
     evaluation = Evaluation(
         environment=env, rollouts=play, seed=0, split="test", tasks=None, curve_tasks=None, trials=3, temperature=1.0,
-        greedy=False, best_of=[],
+        greedy=False, best_of=[], also=None,
     )  # fmt: skip
     found = evaluation.full(lambda *_: None)["success"]
     assert found.success.value == found.floor == 1 / 3
