@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentexp.checkpoints import Checkpoints, random_state, seed_random_state, set_random_state
-from agentexp.console import Display, Pace, duration, estimate, iteration_line, last_line
+from agentexp.console import Display, Pace, duration, iteration_line, last_line
 from agentexp.errors import ConfigError
 from agentexp.evaluation.evaluate import Evaluation, Progress, same_games
-from agentexp.evaluation.metrics import Evaluated
 from agentexp.evaluation.picture import draw
 from agentexp.files import make_folder, write_whole
 from agentexp.folder import RunFolder, read_json, write_json
+from agentexp.measuring import Measuring
 from agentexp.plan import Move, Part, plan
 from agentexp.provenance import changes, provenance
-from agentexp.stats import intervals_apart
 from agentexp.store import MetricsLog, write_trajectories
 from agentexp.tracking import Guarded, Tracker
 from agentexp.types import Iteration, Trajectory
@@ -145,16 +145,7 @@ class _Attempt:
         self.folder, self.plan, self.export = run.folder, run.plan, export
         self.tracker = Guarded(tracker)
         self.checkpoints = Checkpoints(run.folder.checkpoints, keep=run.keep_checkpoints)
-        self.found: dict[str, Any] = {
-            "before": None,
-            "after": None,
-            "curve": [],
-            "beside": {},
-            "leaked": [],
-            "also": None,
-        }
-        if evaluation.also is not None:
-            self.found["also"] = {"before": None, "after": None, "curve": [], "beside": {}}
+        self.measuring = Measuring(evaluation, display, partial(self.keep, evaluation=True))
         self.earlier_s = 0.0  # of the attempts before, up to the checkpoint
         self.started = time.monotonic()
 
@@ -173,10 +164,8 @@ class _Attempt:
             for part in shows:
                 if isinstance(part, ShowsProgress):
                     part.progress = self.display.progress
-                if isinstance(part, MeasuresBeside) and (
-                    self.evaluation.best_of or (self.evaluation.also is not None and self.evaluation.also.best_of)
-                ):
-                    part.measure = self.measure_beside
+                if isinstance(part, MeasuresBeside) and self.measuring.best_of:
+                    part.measure = self.measuring.beside
             pace = Pace(self.plan[made:])
             for n in range(made, len(self.plan)):
                 self.make(self.plan[n], pace)
@@ -202,71 +191,16 @@ class _Attempt:
             self.keep(
                 f"{'warm_start' if move.part == 'warm_start' else 'iteration'}-{move.iteration:05d}", done.trajectories
             )
-            self.count_leaks(done.trajectories)
+            self.measuring.count_leaks(done.trajectories)
             row |= {**done.metrics, "time/iteration_s": pace.lap(move)}
             of = self.run.iterations if move.part == "algorithm" else self.run.warm_start_iterations
             self.display.progress(move.part, move.iteration, of)
             self.display.say(iteration_line(move.part, move.iteration, of, row, row["time/iteration_s"], pace.left()))
         else:
-            row |= {"evaluation": move.kind, **self.measure(move)}
+            row |= {"evaluation": move.kind, **self.measuring.measure(move, wall_s=self.wall_s)}
             pace.lap(move)
         self.log.append(row)
         self.tracker.log(row, step=move.step)
-
-    def measure(self, move: Move) -> dict[str, float]:
-        """Measure as the move says; its row. The measurements themselves go into `found`."""
-        row = self.measure_with(self.evaluation, move, self.found)
-        if self.evaluation.also is not None:
-            also = self.measure_with(self.evaluation.also, move, self.found["also"])
-            row |= {f"also/{name}": value for name, value in also.items()}
-        return row
-
-    def measure_with(self, evaluation: Evaluation, move: Move, found: dict[str, Any]) -> dict[str, float]:
-        """One evaluation's part of a measurement."""
-        if move.kind == "curve":
-            measured = {"success": evaluation.curve(self.display.progress)}
-        else:
-            measured = evaluation.full(self.display.progress)
-            found[move.kind] = {decoding: e.to_json() for decoding, e in measured.items()}
-        point = measured["success"]
-        found["curve"].append(
-            {
-                "iteration": move.iteration,
-                "success": point.success.to_json(),
-                "won": list(point.won),
-                "games": point.games,
-                "trials": point.trials,
-                "wall_s": self.wall_s,
-            }
-        )
-        for e in measured.values():
-            name = f"curve-{move.iteration:05d}" if move.kind == "curve" else f"{move.kind}-{e.word}"
-            self.keep(f"{self.prefix(evaluation)}{name}", e.trajectories, evaluation=True)
-        self.say_measured(move, measured)
-        return {f"evaluation/{e.word}/{k}": v for e in measured.values() for k, v in e.row().items()}
-
-    def measure_beside(self, name: str, reward_model: Any) -> None:
-        """Best of n of the policy of this moment, for every n asked for, on the same games as ever."""
-        for evaluation, found in ((self.evaluation, self.found), (self.evaluation.also, self.found["also"])):
-            if evaluation is None or not evaluation.best_of:
-                continue
-            measured = evaluation.best_of_n(reward_model, self.display.progress)
-            found["beside"][name] = {str(n): e.to_json() for n, e in measured.items()}
-            for n, e in measured.items():
-                self.keep(f"{self.prefix(evaluation)}{name}-{n}", e.trajectories, evaluation=True)
-            values = ", ".join(f"n={n} {e.success}" for n, e in measured.items())
-            first = next(iter(measured.values()))
-            self.display.say(f"{name}: success on {first.games} games of {first.split}: {values}", style="bold")
-
-    def prefix(self, evaluation: Evaluation) -> str:
-        """What the files of the second evaluation's trajectories begin with."""
-        return "" if evaluation is self.evaluation else "also-"
-
-    def say_measured(self, move: Move, measured: Mapping[str, Evaluated]) -> None:
-        what = f"after iteration {move.iteration}" if move.kind == "curve" else move.kind
-        values = ", ".join(f"{e.decoding} {e.success}" for e in measured.values())
-        first = measured["success"]
-        self.display.say(f"{what}: success on {first.games} games of {first.split}: {values}", style="bold")
 
     def keep(self, name: str, trajectories: Sequence[Trajectory], *, evaluation: bool = False) -> None:
         """Store trajectories, if the run keeps such ones."""
@@ -276,23 +210,18 @@ class _Attempt:
             make_folder(self.folder.trajectories)
             write_trajectories(self.folder.trajectories / f"{name}.parquet", trajectories)
 
-    def count_leaks(self, trajectories: Sequence[Trajectory]) -> None:
-        """Games that are both trained on and evaluated are counted, and said in the last line."""
-        leaked = self.evaluation.leaked([t.task.id for t in trajectories])
-        self.found["leaked"] = sorted({*self.found["leaked"], *leaked})
-
     # -- resume --------------------------------------------------------------------------------
 
     def save(self, n: int) -> None:
         """A checkpoint after move n."""
-        move, curve = self.plan[n], self.found["curve"]
+        move, curve = self.plan[n], self.measuring.found["curve"]
         part = self.parts[move.part]
         assert part is not None
         state = {
             "part": move.part,
             "state": part.state_dict(),
             "random": random_state(),
-            "found": self.found,
+            "found": self.measuring.found,
             "rows": self.log.rows,
             "wall_s": self.wall_s,
         }
@@ -317,7 +246,7 @@ class _Attempt:
         part = self.parts[state["part"]]
         assert part is not None
         part.load_state_dict(state["state"])
-        self.found, self.earlier_s = state["found"], state["wall_s"]
+        self.measuring.found, self.earlier_s = state["found"], state["wall_s"]
         set_random_state(state["random"])
         last = self.plan[checkpoint.number - 1]
         where = "the measurement before" if last.kind == "before" else f"{last.part} iteration {last.iteration}"
@@ -355,34 +284,15 @@ class _Attempt:
 
     def finish(self) -> dict[str, Any]:
         """report.png, result.json (last: it says that the run is done), and the last line."""
-        before, after = self.found["before"], self.found["after"]
         result: dict[str, Any] = {
             "name": self.run.name,
             "seed": self.run.seed,
-            "split": self.evaluation.split,
-            **{key: after["success"].get(key) for key in ("games", "floor", "pass_hat")},
-            "games_sha256": self.games["sha256"],
-            "trials": self.evaluation.trials,
-            "decoding": after["success"]["decoding"],
-            "before": None if before is None else {d: e["success"] for d, e in before.items()},
-            "after": {d: e["success"] for d, e in after.items()},
-            "curve": self.found["curve"],
-            "beside": self.found["beside"],
-            "also": self.also(),
-            "by_type": by_type(before, after),
+            **self.measuring.result(self.games),
             "iterations": self.run.iterations,
             "warm_start_iterations": self.run.warm_start_iterations,
-            "environment": self.games["environment"],
-            "label": self.games["environment"].get("label", ""),
-            "env_errors": sum(e["stops"].get("env_error", 0) for m in (before, after) if m for e in m.values()),
-            "leaked_games": len(self.found["leaked"]),
             "tracking_failures": self.tracker.failures,
-            "details": {"before": before, "after": after},
             "wall_s": self.wall_s,
         }
-        if before is not None:
-            sampled = [estimate(result[when]["success"]) for when in ("before", "after")]
-            result["intervals_apart"] = intervals_apart(*sampled)
         if self.export is not None:
             self.export()
         write_whole(self.folder.report, draw(result))
@@ -390,30 +300,3 @@ class _Attempt:
         self.display.say(f"{self.folder.path}: done in {duration(self.wall_s)}")
         self.display.say(last_line(result), style="bold green")
         return result
-
-    def also(self) -> dict[str, Any] | None:
-        """What the second evaluation found, as in a result: rates, curve and best of n on its games."""
-        found, also = self.found["also"], self.evaluation.also
-        if also is None:
-            return None
-        ends = {when: {d: e["success"] for d, e in (found[when] or {}).items()} or None for when in ("before", "after")}
-        return {
-            "split": also.split,
-            **{key: found["after"]["success"].get(key) for key in ("games", "floor")},
-            "games_sha256": self.games["also"]["sha256"],
-            **ends,
-            "curve": found["curve"],
-            "beside": found["beside"],
-        }
-
-
-def _nothing() -> dict[str, Any]:
-    """What an evaluation has found before it measured anything."""
-    return {"before": None, "after": None, "curve": [], "beside": {}}
-
-
-def by_type(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Success by task type, before and after, of the sampled policy."""
-    kinds = after["success"]["by_type"]
-    first = {} if before is None else before["success"]["by_type"]
-    return {kind: {"before": first.get(kind), "after": kinds[kind]} for kind in kinds}
