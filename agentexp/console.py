@@ -170,8 +170,9 @@ def evaluated_line(result: Mapping[str, Any]) -> str:
 
 def _remarks(result: Mapping[str, Any]) -> str:
     text = ""
-    if (trials := result.get("trials", 1)) > 1:
-        text += f"; pass^{trials} {short(result['pass_hat'][str(trials)])}"
+    if len(pass_hat := result.get("pass_hat") or {}) > 1:
+        k = max(pass_hat, key=int)
+        text += f"; pass^{k} {short(pass_hat[k])}"
     if result.get("floor") is not None:
         text += f"; doing nothing scores {short(result['floor'])}"
     text += f". {result['label'][0].upper()}{result['label'][1:]}." if result.get("label") else "."

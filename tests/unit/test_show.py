@@ -15,6 +15,7 @@ from agentexp.errors import ConfigError, DataError
 from agentexp.evaluation.evaluate import Evaluation
 from agentexp.evaluation.standalone import evaluate_only
 from agentexp.show import show
+from agentexp.stats import short
 from agentexp.store import write_trajectories
 from agentexp.types import Completion
 from tests.toy_run import ToyRollouts, ToyWorld, episode, toy_run
@@ -122,6 +123,8 @@ def test_evaluate_only_writes_its_own_result(tmp_path: Path, capsys: pytest.Capt
     ]
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("the toy: success sampled at temperature 1 .")
-    assert line.endswith("on 10 games of valid. Toy games, not real ones.")
+    all_three = result["pass_hat"]["3"]
+    assert line.endswith(f"on 10 games of valid; pass^3 {short(all_three)}. Toy games, not real ones.")
+    assert 0 < all_three < result["pass_hat"]["1"] == pytest.approx(result["success"]["value"])
     assert measure()["success"] == json.loads(json.dumps(result["success"]))
     assert "the toy" in said(capsys, tmp_path / "eval")
