@@ -83,6 +83,10 @@ class Bfcl:
             self.conversation(task), task=task, seed=seed, noise=noise, max_steps=self.max_steps_per_turn
         )
 
+    def floor(self, tasks: Sequence[Task]) -> float:
+        """The share of conversations in which no turn asks for a call: an agent that only talks passes those."""
+        return sum(not any(self._rows[t.data["row"]][1]["ground_truth"]) for t in tasks) / len(tasks)
+
     def version(self) -> Mapping[str, str]:
         """What a result must record."""
         return {

@@ -14,6 +14,7 @@ from agentexp.errors import ConfigError, nearest
 from agentexp.types import Action, Outcome, Step, Task
 
 OVER = "The conversation is over."
+RELEVANCE = "live_relevance"  # has no answers either; there any call is right
 
 
 class BfclSingleTurn:
@@ -49,6 +50,11 @@ class BfclSingleTurn:
         """Open a question. It has no chance in it, so `seed` changes nothing."""
         question, answers = self._category(task.split)[int(task.data["number"])]
         return SingleTurnSession(self, task, question["function"], answers)
+
+    def floor(self, tasks: Sequence[Task]) -> float:
+        """The share of questions to which no call is the right answer."""
+        silent = [self._category(t.split)[int(t.data["number"])][1] is None and t.split != RELEVANCE for t in tasks]
+        return sum(silent) / len(tasks)
 
     def version(self) -> Mapping[str, str]:
         """What a result must record."""
@@ -124,7 +130,7 @@ class SingleTurnSession:
 
     def _is_right(self, action: Action) -> bool:
         if self._answers is None:
-            return bool(action.calls) == (self._task.split == "live_relevance")
+            return bool(action.calls) == (self._task.split == RELEVANCE)
         read = None if self.language == "python" else self._environment.suite.reader(self.language)
         return right_calls(action.calls, self._documents, self._answers, language=self.language, read=read)
 

@@ -101,3 +101,13 @@ def test_java_values_are_asked_for_as_text() -> None:
         },
         "y": {"type": "string", "description": "Given as a Java value, in source text."},
     }
+
+
+def test_the_floor_is_the_share_that_silence_passes() -> None:
+    simple, irrelevant = ENV.tasks("simple"), ENV.tasks("irrelevance")
+    assert (ENV.floor(simple), ENV.floor(irrelevant)) == (0.0, 1.0)
+    assert ENV.floor([*simple, *irrelevant]) == len(irrelevant) / (len(simple) + len(irrelevant))
+    for task in [*simple, *irrelevant]:
+        session = ENV.start(task, 0)
+        session.step(Action(text="hm", command="hm"))
+        assert session.outcome().success == (task.split == "irrelevance")
