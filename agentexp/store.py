@@ -16,7 +16,7 @@ from typing import Any
 
 from agentexp.errors import DataError
 from agentexp.files import storing, write_whole
-from agentexp.types import Action, Completion, Message, Outcome, Step, StopReason, Task, Trajectory, Turn
+from agentexp.types import Action, Completion, Message, Outcome, Step, StopReason, Task, ToolCall, Trajectory, Turn
 
 # -- trajectories ------------------------------------------------------------------------------
 
@@ -70,9 +70,10 @@ def _schema() -> Any:
         ("action", text),
         ("command", text),
         ("action_error", text),
+        ("calls", text),
         ("step", pa.struct(step)),
         ("segment", pa.int32()),
-        ("messages", pa.list_(pa.struct([("role", text), ("content", text)]))),
+        ("messages", pa.list_(pa.struct([("role", text), ("content", text), ("tools", text)]))),
         ("deliberate", pa.bool_()),
     ]
     return pa.schema(
@@ -135,6 +136,7 @@ def _turn_row(turn: Turn, task_id: str) -> dict[str, Any]:
         "action": turn.action.text,
         "command": turn.action.command,
         "action_error": turn.action.error,
+        "calls": to_text([[c.name, c.arguments] for c in turn.action.calls], f"Action.calls of {task_id}"),
         "step": None
         if step is None
         else {
@@ -144,7 +146,10 @@ def _turn_row(turn: Turn, task_id: str) -> dict[str, Any]:
             "info": to_text(step.info, f"Step.info of {task_id}"),
         },
         "segment": turn.segment,
-        "messages": [{"role": m.role, "content": m.content} for m in turn.messages],
+        "messages": [
+            {"role": m.role, "content": m.content, "tools": to_text(m.tools, f"Message.tools of {task_id}")}
+            for m in turn.messages
+        ],
         "deliberate": turn.deliberate,
     }
 
@@ -186,7 +191,12 @@ def _turn(row: Mapping[str, Any]) -> Turn:
             finish=row["finish"],
             policy_version=row["policy_version"],
         ),
-        action=Action(text=row["action"], command=row["command"], error=row["action_error"]),
+        action=Action(
+            text=row["action"],
+            command=row["command"],
+            error=row["action_error"],
+            calls=tuple(ToolCall(name=n, arguments=a) for n, a in from_text(row.get("calls") or "[]")),
+        ),
         step=None
         if step is None
         else Step(
@@ -196,7 +206,10 @@ def _turn(row: Mapping[str, Any]) -> Turn:
             info=from_text(step["info"]),
         ),
         segment=row["segment"],
-        messages=tuple(Message(role=m["role"], content=m["content"]) for m in row["messages"]),
+        messages=tuple(
+            Message(role=m["role"], content=m["content"], tools=from_text(m.get("tools") or '{"!tuple":[]}'))
+            for m in row["messages"]
+        ),
         deliberate=row["deliberate"],
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -63,7 +63,8 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One chat message as the agent renders it.
+    """One chat message as the agent renders it. tools: schemas that the chat template is to show; a
+    conversation's first message may hold some, whatever its role.
 
     >>> Message(role="user", content="You see a drawer 1.").role
     'user'
@@ -71,6 +72,7 @@ class Message:
 
     role: Role
     content: str
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,14 +153,48 @@ class ToolCall:
         return json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def command_of(calls: Sequence[ToolCall]) -> str:
+    """The one text of these calls: the JSON list of their canonical texts.
+
+    >>> command_of([ToolCall(name="ls"), ToolCall(name="pwd")])
+    '[{"arguments":{},"name":"ls"},{"arguments":{},"name":"pwd"}]'
+    """
+    return f"[{','.join(c.canonical for c in calls)}]"
+
+
+def calls_of(command: str) -> tuple[ToolCall, ...]:
+    r"""The calls that a command says: `command_of(calls)`, or canonical texts one a line. Nothing where it
+    is a message to the user.
+
+    >>> calls_of(command_of([ToolCall(name="ls")])) == calls_of('{"arguments":{},"name":"ls"}') == (ToolCall(name="ls"),)
+    True
+    >>> calls_of("Is there anything else?"), calls_of("[3]"), calls_of('{"name": "ls"}\nThat was it.')
+    ((), (), ())
+    """
+    if command[:1] not in ("[", "{"):
+        return ()
+    try:
+        said = json.loads(command) if command[0] == "[" else [json.loads(line) for line in command.split("\n")]
+    except (ValueError, RecursionError):
+        return ()
+    calls = []
+    for one in said:
+        if not isinstance(one, dict) or one.keys() != {"name", "arguments"}:
+            return ()
+        if not isinstance(one["name"], str) or not isinstance(one["arguments"], dict):
+            return ()
+        calls.append(ToolCall(name=one["name"], arguments=one["arguments"]))
+    return tuple(calls)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Action:
     """What the agent read in a completion.
 
     command: text for the environment. error: the parse failure, which the environment answers.
     Neither: a thought; the environment is not stepped. calls: the tools to call, in order, where
-    the environment has tools; then `command` is their canonical texts, one a line, and a command
-    without calls is a message to the user.
+    the environment has tools; then `command` is `command_of(calls)`, and a command without calls is
+    a message to the user.
 
     >>> Action(text="think: where?", command=None, error=None).is_thought
     True
@@ -173,7 +209,7 @@ class Action:
         if self.command is not None and self.error is not None:
             raise ValueError(f"Action has both a command {self.command!r} and an error {self.error!r}")
         if self.calls and self.command is None:
-            raise ValueError(f"Action has calls {[c.name for c in self.calls]} but no command, their canonical texts")
+            raise ValueError(f"Action has calls {[c.name for c in self.calls]} but no command, their canonical text")
 
     @property
     def is_thought(self) -> bool:

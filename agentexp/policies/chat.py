@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from jinja2 import TemplateError
+
 from agentexp.errors import ConfigError
 from agentexp.policies.templates import Frame, probe, render
 from agentexp.types import Completion, Message
@@ -38,7 +40,8 @@ class Chat:
         if tokenizer.eos_token_id is None:
             raise ConfigError("the tokenizer has no end-of-sequence token; set tokenizer.eos_token")
         self.tokenizer = tokenizer
-        self.frame: Frame | None = probe(tokenizer)
+        self.frame: Frame | None = probe(tokenizer, "user")
+        self.tool_frame: Frame | None = probe(tokenizer, "tool")
         self.encode_text = lru_cache(_REMEMBERED_TEXTS)(self._encode)
         self.eos_ids = self._turn_ends()
         self.eos_texts = {i: str(tokenizer.convert_ids_to_tokens(i)) for i in self.eos_ids}
@@ -132,22 +135,42 @@ class Conversation:
 
     def _first(self, messages: Sequence[Message]) -> _Read:
         self._said.extend(messages)
-        self._rendered = render(self._chat.tokenizer, self._said)
+        self._rendered = self._render(messages)
         return _Read(self._rendered, broke=False)
 
     def _next(self, messages: Sequence[Message], answer: Completion) -> _Read:
-        frame = self._chat.frame
-        if frame is not None and len(messages) == 1 and messages[0].role == "user":
+        frames = {"user": self._chat.frame, "tool": self._chat.tool_frame}
+        frame = frames.get(messages[0].role) if len(messages) == 1 and not messages[0].tools else None
+        if frame is not None:
             self._said.append(messages[0])
             self._rendered = None
             return _Read(self._behind(frame.around(messages[0].content), answer), broke=False)
         before = self._rendered or render(self._chat.tokenizer, self._said[:-1])
         self._said.extend(messages)
-        self._rendered = now = render(self._chat.tokenizer, self._said)
+        self._rendered = now = self._render(messages)
         for kept in (answer.text, answer.text.strip()):  # some templates trim what was said
             if now.startswith(before + kept):
                 return _Read(self._behind(now[len(before) + len(kept) :], answer), broke=False)
         return _Read(now, broke=True)
+
+    def _render(self, new: Sequence[Message]) -> str:
+        """All that was said; `new` of it is rendered for the first time. Raises ConfigError where the
+        template has no words for tools or their results."""
+        results = [m.content.strip() for m in new if m.role == "tool"]
+        try:
+            text = render(self._chat.tokenizer, self._said)
+        except TemplateError as error:
+            if results:
+                raise ConfigError(
+                    f"the chat template knows no tool results ({error}); set agent.results=user"
+                ) from error
+            raise
+        if not all(result in text for result in results):
+            raise ConfigError("the chat template leaves out tool results; set agent.results=user")
+        for tool in new[0].tools if new else ():
+            if str(tool.get("function", tool).get("name")) not in text:
+                raise ConfigError("the chat template shows no tools; set agent.schemas to json or text")
+        return text
 
     def _behind(self, text: str, answer: Completion) -> str:
         """`text` without the end of turn where the policy sampled that itself."""

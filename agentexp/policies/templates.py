@@ -8,17 +8,17 @@ message; `probe` proves that from the template's syntax tree and measures those 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jinja2 import Environment, TemplateError, nodes
 
-from agentexp.types import Message
+from agentexp.types import Message, Role
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What an append-only template puts around a user message that follows an answer: `before`
+    """What an append-only template puts around a message that follows an answer: `before`
     closes the answer's turn, `after` ends with the generation prompt. trims: contents lose their
     surrounding white space.
     """
@@ -32,18 +32,27 @@ class Frame:
 
 
 def render(tokenizer: Any, messages: Sequence[Message], *, prompt: bool = True) -> str:
-    """Text of a conversation, with the generation prompt or without."""
+    """Text of a conversation, with the generation prompt or without; the first message's tools as the
+    template shows them."""
+    if late := [n for n, m in enumerate(messages) if m.tools and n]:
+        raise ValueError(
+            f"message {late[0]} of a conversation has tools; a template shows those of the first message only, so "
+            "later changes must be told in words"
+        )
     spoken = [{"role": m.role, "content": m.content} for m in messages]
-    return str(tokenizer.apply_chat_template(spoken, tokenize=False, add_generation_prompt=prompt))
+    tools = list(messages[0].tools) if messages else []
+    extra: dict[str, Any] = {"tools": tools} if tools else {}
+    return str(tokenizer.apply_chat_template(spoken, tokenize=False, add_generation_prompt=prompt, **extra))
 
 
-def probe(tokenizer: Any) -> Frame | None:
-    """The frame of an append-only template, or None where that cannot be proved."""
+def probe(tokenizer: Any, role: Role) -> Frame | None:
+    """The frame of an append-only template around messages of a role, or None where that cannot be
+    proved."""
     if not isinstance(tokenizer.chat_template, str) or not prints_only(tokenizer.chat_template):
         return None
     try:
-        frame = _measure(tokenizer)
-        return frame if frame is not None and _holds(tokenizer, frame) else None
+        frame = _measure(tokenizer, role)
+        return frame if frame is not None and _holds(tokenizer, frame, role) else None
     except TemplateError:
         return None
 
@@ -95,40 +104,48 @@ def _is_content(node: nodes.Node) -> bool:
 
 
 _WORDS = ("first question", "first answer", "second question", "second answer", "third question")
+_TOOL = {"type": "function", "function": {"name": "f", "description": "does", "parameters": {"type": "object"}}}
 
 
-def _measure(tokenizer: Any) -> Frame | None:
-    head, tail = _next(tokenizer, [], _WORDS[:3])
+def _measure(tokenizer: Any, role: Role) -> Frame | None:
+    head, tail = _next(tokenizer, [], _WORDS[:3], ["user", role])
     before, found, after = tail.partition(_WORDS[2])
     if not head or not found:
         return None
-    _, padded = _next(tokenizer, [], (*_WORDS[:2], f" \n{_WORDS[2]}\n "))
+    _, padded = _next(tokenizer, [], (*_WORDS[:2], f" \n{_WORDS[2]}\n "), ["user", role])
     trims = padded == tail
     return Frame(before=before, after=after, trims=trims)
 
 
-def _holds(tokenizer: Any, frame: Frame) -> bool:
-    """Later in the conversation, and behind a system message, the same frame stands."""
-    system = [Message(role="system", content="be brief")]
-    for words, first in ((_WORDS, []), (_WORDS[:3], system), (_WORDS, system)):
-        for content in (words[-1], f" \n{words[-1]} \n"):
-            try:
-                _, tail = _next(tokenizer, first, (*words[:-1], content))
-            except TemplateError:
-                if first:  # no system role in this template: it will never be rendered
-                    continue
-                raise
-            if tail != frame.around(content):
-                return False
+def _holds(tokenizer: Any, frame: Frame, role: Role) -> bool:
+    """Later in the conversation, behind a system message, with tools, and after messages of either kind,
+    the same frame stands."""
+    system = Message(role="system", content="be brief")
+    for first in ([], [system]):
+        for tools in ((), (_TOOL,)):
+            for roles in (["user", role], ["user", role, role], ["user", "user", role]):
+                words = _WORDS[: 2 * len(roles) - 1]
+                for content in (words[-1], f" \n{words[-1]} \n"):
+                    try:
+                        _, tail = _next(tokenizer, first, (*words[:-1], content), roles, tools)
+                    except TemplateError:
+                        if first:  # no system role in this template: it will never be rendered
+                            continue
+                        raise
+                    if tail != frame.around(content):
+                        return False
     return True
 
 
-def _next(tokenizer: Any, first: Sequence[Message], words: Sequence[str]) -> tuple[str, str]:
+def _next(
+    tokenizer: Any, first: Sequence[Message], words: Sequence[str], roles: Sequence[Role], tools: Sequence[Any] = ()
+) -> tuple[str, str]:
     """(all up to the last answer, what comes behind it) or two empty texts if history changed."""
     said = [
         *first,
-        *(Message(role="assistant" if i % 2 else "user", content=w) for i, w in enumerate(words)),
+        *(Message(role="assistant" if i % 2 else roles[i // 2], content=w) for i, w in enumerate(words)),
     ]
+    said[0] = replace(said[0], tools=tuple(tools))
     earlier = render(tokenizer, said[:-2]) + said[-2].content
     whole = render(tokenizer, said)
     return (earlier, whole.removeprefix(earlier)) if whole.startswith(earlier) else ("", "")

@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 
 from agentexp.errors import DataError, StorageError
 from agentexp.store import MetricsLog, from_text, read_metrics, read_trajectories, task_ids, to_text, write_trajectories
-from agentexp.types import Action, Completion, Message, Outcome, Step, StopReason, Task, Trajectory, Turn
+from agentexp.types import (
+    Action,
+    Completion,
+    Message,
+    Outcome,
+    Step,
+    StopReason,
+    Task,
+    ToolCall,
+    Trajectory,
+    Turn,
+    command_of,
+)
 from tests.toy_run import episode
 
 
@@ -37,6 +49,15 @@ def trajectories() -> list[Trajectory]:
         step=Step(observation="", reward=-0.25, done=False, info={"admissible": ("look", "go"), "refused": True}),
         messages=(Message(role="system", content="Be."), Message(role="user", content="See.")),
     )
+    calls = (ToolCall(name="f", arguments={"x": [1, {"é": None}], "y": "1"}), ToolCall(name="g"))
+    schema = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}
+    called = Turn(
+        prompt_ids=(1,),
+        completion=Completion(ids=(7,), logprobs=(-0.1,), text="f", finish="stop", policy_version=0),
+        action=Action(text="f", command=command_of(calls), calls=calls),
+        step=Step(observation="1", info={"tools": (schema,)}),
+        messages=(Message(role="system", content="", tools=(schema,)), Message(role="tool", content="r")),
+    )
     thought = Turn(
         prompt_ids=(1,),
         completion=Completion(ids=(), logprobs=(), text="", finish="stop", policy_version=0),
@@ -56,7 +77,7 @@ def trajectories() -> list[Trajectory]:
     outcome = Outcome(reward=0.5, success=False, metrics={"goals": 0.1 + 0.2})
     return [
         Trajectory(
-            task=task, sample=0, seed=2**62 + 1, turns=(sampled, thought), outcome=outcome, stop=StopReason.MAX_TURNS,
+            task=task, sample=0, seed=2**62 + 1, turns=(sampled, thought, called), outcome=outcome, stop=StopReason.MAX_TURNS,
             segments=2, truncated="drop",
         ),
         Trajectory(task=task, sample=1, seed=0, turns=(scripted,), outcome=None, stop=StopReason.CANCELLED),
