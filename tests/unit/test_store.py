@@ -77,8 +77,8 @@ def trajectories() -> list[Trajectory]:
     outcome = Outcome(reward=0.5, success=False, metrics={"goals": 0.1 + 0.2})
     return [
         Trajectory(
-            task=task, sample=0, seed=2**62 + 1, turns=(sampled, thought, called), outcome=outcome, stop=StopReason.MAX_TURNS,
-            segments=2, truncated="drop",
+            task=task, sample=0, seed=2**62 + 1, turns=(sampled, thought, called), outcome=outcome,
+            stop=StopReason.MAX_TURNS, segments=2, truncated="drop",
         ),
         Trajectory(task=task, sample=1, seed=0, turns=(scripted,), outcome=None, stop=StopReason.CANCELLED),
         Trajectory(task=task, sample=2, seed=0, turns=(), outcome=None, stop=StopReason.ENV_ERROR, error="boom"),
