@@ -89,3 +89,10 @@ def rollouts(
         "step_timeout_s": 5.0, "retries": 1, "max_dead_groups": 2, "truncation": "keep",
     }  # fmt: skip
     return Rollouts(**{**options, **changes})
+
+
+def tool_schema(name: str, description: str, parameters: dict[str, str]) -> dict[str, Any]:
+    """A tool in OpenAI's form whose parameters, all required, have these types."""
+    properties = {key: {"type": kind, "description": f"the {key}"} for key, kind in parameters.items()}
+    inner = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": inner}}

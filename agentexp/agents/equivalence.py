@@ -1,4 +1,4 @@
-"""Whether two actions decide the same, in whatever words. Knows actions; no token."""
+"""Whether two actions decide the same, whatever text they were written in. The one place that says so."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from agentexp.types import Action
 Equivalence = Literal["latent", "tool_name"]
 
 
-def equivalent(one: Action, other: Action, how: Equivalence) -> bool:
-    """Whether two actions decide the same. latent: the same calls with the same arguments, or the same
-    command, however written; any two thoughts. tool_name (the official code's): the names of the tools alone; of a
-    command without calls, its first word. What could not be read is equivalent to nothing.
+def equivalent(a: Action, b: Action, by: Equivalence) -> bool:
+    """latent: the same calls with the same arguments in the same order, or the same command; any two
+    thoughts. tool_name (Agentic-DPO's released code): the names of the tools alone; of a command
+    without calls, its first word. What could not be read is equivalent to nothing.
 
     >>> take, other = (Action(text=t, command=t) for t in ("take mug 1", "take mug 2"))
     >>> equivalent(take, other, "latent"), equivalent(take, other, "tool_name")
     (False, True)
     """
-    if one.error is not None or other.error is not None:
+    if a.error is not None or b.error is not None:
         return False
-    if how == "latent":
-        return _latent(one) == _latent(other)
-    return _names(one) == _names(other)
+    return _latent(a) == _latent(b) if by == "latent" else _names(a) == _names(b)
 
 
 def _latent(action: Action) -> tuple[str, ...]:
@@ -33,5 +31,5 @@ def _latent(action: Action) -> tuple[str, ...]:
 
 def _names(action: Action) -> tuple[str, ...]:
     if action.calls:
-        return tuple(c.name for c in action.calls)
+        return ("calls", *(c.name for c in action.calls))
     return ("thought",) if action.command is None else ("command", action.command.partition(" ")[0])

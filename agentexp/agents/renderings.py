@@ -230,6 +230,7 @@ def _read_hermes(text: str) -> Reading:
 
 _WORDS = {"true": True, "false": False, "null": None}  # what models write for Python's own
 _CALL = re.compile(r"^[\"']?[A-Za-z_][\w.-]*[\"']?\(.*\)$", re.DOTALL)
+_BEGUN = re.compile(r"\[\s*[\"']?[A-Za-z_][\w.-]*[\"']?\(")
 _FENCE = re.compile(r"^```\w*\n(.*?)\n?```$", re.DOTALL)
 
 
@@ -284,7 +285,7 @@ def _read_python(text: str) -> Reading:
         return Reading(error=f"found {len(found)} lists of calls; {advice}")
     if found and found[0]:
         return Reading(found[0])
-    if found or bare.startswith("["):
+    if found or bare.startswith("[") or _BEGUN.search(bare):
         return _wrong("the list of calls", wrong or ValueError("it is empty"), advice)
     return Reading()
 

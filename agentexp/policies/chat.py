@@ -9,7 +9,7 @@ its template; no model, no environment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -167,8 +167,9 @@ class Conversation:
             raise
         if not all(result in text for result in results):
             raise ConfigError("the chat template leaves out tool results; set agent.results=user")
-        for tool in new[0].tools if new else ():
-            if str(tool.get("function", tool).get("name")) not in text:
+        if new and new[0].tools:
+            bare = render(self._chat.tokenizer, [replace(self._said[0], tools=()), *self._said[1:]])
+            if bare == text:
                 raise ConfigError("the chat template shows no tools; set agent.schemas to json or text")
         return text
 
