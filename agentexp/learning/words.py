@@ -6,9 +6,10 @@ template is append-only, so a conversation's ids only ever grow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
@@ -19,6 +20,8 @@ _FILLER = (
     "a|an|and|the|you|are|in|middle|room|looking|quickly|around|see|some|at|it|them|is|arrive|up|of|"
     "your|facing|next|this|that's|there's|there|welcome|textworld|alfred"
 )
+
+_MARK = re.compile(r"[^\w\s/'-]")
 
 _TEMPLATE = (
     "{% for m in messages %}"
@@ -32,8 +35,11 @@ def word_tokenizer(words: Sequence[str]) -> PreTrainedTokenizerFast:
     """A tokenizer whose vocabulary is the five special tokens and `words`, in this order.
 
     A word may be an entity of the form "name number". Anything unknown reads as <unk>. Decoding
-    joins words with one space, so a decoded command is the command.
+    joins words with one space, so a decoded command is the command. A word with brackets, quotes or
+    the like is a piece of punctuation, such as `","arguments":{"`: read as a whole where it stands,
+    and joined without spaces.
     """
+    marks = sorted((w for w in words if _MARK.search(w)), key=len, reverse=True)  # the longest that fits is read
     vocabulary: dict[str, int] = {}
     for word in [PAD, EOS, ACT, OBS, UNK, *words]:
         if word in vocabulary:
@@ -47,8 +53,19 @@ def word_tokenizer(words: Sequence[str]) -> PreTrainedTokenizerFast:
             normalizers.Replace(Regex(rf"(?<![a-z/'-])(?:{_FILLER})(?![a-z/'-]| \d)"), " "),
         ]
     )
-    # An entity, else a word, else a number; whatever lies between is thrown away.
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[a-z]+ \d+|[a-z][a-z/'-]*|\d+"), "removed", invert=True)
+    # Punctuation, an entity, else a word, else a number; whatever lies between is thrown away.
+    pieces = [*map(re.escape, marks), r"[a-z]+ \d+", r"[a-z][a-z/'-]*", r"\d+"]
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(pieces)), "removed", invert=True)
+    if marks:
+        tight = "|".join(map(re.escape, marks))
+        tokenizer.decoder = decoders.Sequence(
+            [
+                decoders.WordPiece(prefix="\x00", cleanup=False),  # a space before every word but the first
+                decoders.Fuse(),
+                decoders.Replace(Regex(f" (?={tight})"), ""),
+                decoders.Replace(Regex(f"(?<={tight}) "), ""),
+            ]
+        )
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,

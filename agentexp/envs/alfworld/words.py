@@ -39,6 +39,30 @@ def vocabulary() -> list[str]:
     return sorted(words) + named
 
 
+# What calls of commands are written with, without spaces (agents/views.py, compact): JSON, Hermes, Python.
+_MARKS = """
+    [{"name":" {"name":" ","arguments":{" ","arguments":{}} ","arguments":{}}] ":" "," "}} "}}] "}},{"name":"
+    <tool_call>{"name":" "}}</tool_call> ","arguments":{}}</tool_call> [ ( (" =" ", ") ()] ")]
+"""
+_FIELDS = "object receptacle thing tool command json hermes python react"  # names of arguments, and of views
+_VERBS = """
+    assist advise belongings carried carve chill cook cut fetch glance grab inspect observe operate place refrigerate
+    rinse seal set shift shut study toggle transfer travel unlock unseal walk warm wash
+"""  # other names of verbs (agents/naming.py)
+
+
+def view_words() -> list[str]:
+    """What views of commands need beyond `vocabulary`: punctuation, names of arguments, other verbs."""
+    known = set(vocabulary())
+    extra = dict.fromkeys([*_MARKS.split(), *_FIELDS.split(), *_VERBS.split()])
+    return [word for word in extra if word not in known]
+
+
+def vocabulary_of_views() -> list[str]:
+    """`vocabulary`, then `view_words`: for a model that learns commands in several views."""
+    return [*vocabulary(), *view_words()]
+
+
 def _strings(grammar: str) -> list[str]:
     texts = re.findall(r'"rhs": "((?:[^"\\]|\\.)*)"', grammar)
     return texts + re.findall(r'template :: "(.*?)"', grammar)
