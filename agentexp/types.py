@@ -154,36 +154,33 @@ class ToolCall:
 
 
 def command_of(calls: Sequence[ToolCall]) -> str:
-    """The one text of these calls: the JSON list of their canonical texts.
+    r"""The one text of these calls: their canonical texts, one a line.
 
     >>> command_of([ToolCall(name="ls"), ToolCall(name="pwd")])
-    '[{"arguments":{},"name":"ls"},{"arguments":{},"name":"pwd"}]'
+    '{"arguments":{},"name":"ls"}\n{"arguments":{},"name":"pwd"}'
     """
-    return f"[{','.join(c.canonical for c in calls)}]"
+    return "\n".join(c.canonical for c in calls)
 
 
 def calls_of(command: str) -> tuple[ToolCall, ...]:
-    r"""The calls that a command says: `command_of(calls)`, or canonical texts one a line. Nothing where it
-    is a message to the user.
+    r"""The calls that a command says, the inverse of `command_of`. Nothing where it is a message to the user.
 
-    >>> [c.name for c in calls_of('{"arguments":{},"name":"ls"}\\n{"arguments":{},"name":"pwd"}')]
+    >>> [c.name for c in calls_of('{"arguments":{},"name":"ls"}\n{"arguments":{},"name":"pwd"}')]
     ['ls', 'pwd']
-    >>> calls_of("Is there anything else?"), calls_of("[3]"), calls_of('{"name": "ls"}\nThat was it.')
+    >>> calls_of("Is there anything else?"), calls_of('{"name": "ls"}'), calls_of('{"arguments":{},"name":"ls"}\nSo.')
     ((), (), ())
     """
-    if command[:1] not in ("[", "{"):
-        return ()
-    try:
-        said = json.loads(command) if command[0] == "[" else [json.loads(line) for line in command.split("\n")]
-    except (ValueError, RecursionError):
-        return ()
     calls = []
-    for one in said:
-        if not isinstance(one, dict) or one.keys() != {"name", "arguments"}:
+    for line in command.split("\n"):
+        try:
+            said = json.loads(line) if line.startswith("{") else None
+        except (ValueError, RecursionError):
             return ()
-        if not isinstance(one["name"], str) or not isinstance(one["arguments"], dict):
+        if not isinstance(said, dict) or said.keys() != {"name", "arguments"}:
             return ()
-        calls.append(ToolCall(name=one["name"], arguments=one["arguments"]))
+        if not isinstance(said["name"], str) or not isinstance(said["arguments"], dict):
+            return ()
+        calls.append(ToolCall(name=said["name"], arguments=said["arguments"]))
     return tuple(calls)
 
 

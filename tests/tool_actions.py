@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from agentexp.types import Action, ToolCall
+from agentexp.types import Action, ToolCall, calls_of, command_of
 
 
 def says(command: str) -> Action:
     """A command as an action: lines of canonical calls are calls, anything else is words."""
-    try:
-        calls = tuple(ToolCall(**json.loads(line)) for line in command.split("\n"))
-    except (ValueError, TypeError):
-        calls = ()
-    return Action(text=command, command=command, calls=calls)
+    return Action(text=command, command=command, calls=calls_of(command))
 
 
 def calls(*each: tuple[str, dict[str, Any]]) -> Action:
     """The action that makes these calls."""
     made = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in each)
-    return Action(text="", command="\n".join(call.canonical for call in made), calls=made)
+    return Action(text="", command=command_of(made), calls=made)

@@ -84,10 +84,10 @@ def _call(value: Any) -> ToolCall:
         value = value["function"]
     named = [value[key] for key in ("name", "function", "tool") if key in value]
     if len(named) != 1:
-        raise ValueError(f"a call has one key \"name\"; this has the keys {_brief(list(value))}")
+        raise ValueError(f'a call has one key "name"; this has the keys {_brief(list(value))}')
     given = [value[key] for key in ("arguments", "parameters", "args", "input") if key in value]
     if len(given) > 1:
-        raise ValueError(f"a call has one key \"arguments\"; this has the keys {_brief(list(value))}")
+        raise ValueError(f'a call has one key "arguments"; this has the keys {_brief(list(value))}')
     return checked(named[0], _arguments(given[0] if given else {}))
 
 

@@ -78,9 +78,7 @@ class ToolAgent:
             parts.append("An answer without a call is said to the user.")
         if tools and not in_template:
             parts.append(f"Tools:\n{listed(tools, self._style)}")
-        system = Message(
-            role="system", content="\n\n".join(p for p in parts if p), tools=tools if in_template else ()
-        )
+        system = Message(role="system", content="\n\n".join(p for p in parts if p), tools=tools if in_template else ())
         return [system, Message(role="user", content=step.observation)]
 
     def parse(self, text: str) -> Action:

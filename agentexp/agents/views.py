@@ -163,7 +163,9 @@ class CommandView:
 
     def through(self, agent: Agent, key: str) -> Agent:
         if isinstance(agent, ToolAgent):
-            raise ConfigError(f"the view {self.name!r} is for commands; for ToolAgent use agentexp.agents.views.ToolView")
+            raise ConfigError(
+                f"the view {self.name!r} is for commands; for ToolAgent use agentexp.agents.views.ToolView"
+            )
         names = None
         if self.rename:
             names = Names(seed=seed_for(0, "names", key), styles=("word",))

@@ -108,9 +108,7 @@ def paraphrase_descriptions(shown: Shown, level: float, rng: random.Random) -> S
         return f"{rng.choice(_OPENINGS)} {said}"
 
     chosen = _some(range(len(shown.tools)), level, rng)
-    return replace(
-        shown, tools=tuple(_described(t, reworded) if i in chosen else t for i, t in enumerate(shown.tools))
-    )
+    return replace(shown, tools=tuple(_described(t, reworded) if i in chosen else t for i, t in enumerate(shown.tools)))
 
 
 def distractor_tools(shown: Shown, level: float, rng: random.Random) -> Shown:
@@ -215,7 +213,9 @@ def _some(items: Sequence[Any], level: float, rng: random.Random) -> list[Any]:
 
 def _swapped(word: str, rng: random.Random) -> str:
     """Two neighbouring inner letters that differ change places; none do where there are none."""
-    spots = [i for i in range(1, len(word) - 2) if word[i].isalpha() and word[i + 1].isalpha() and word[i] != word[i + 1]]
+    spots = [
+        i for i in range(1, len(word) - 2) if word[i].isalpha() and word[i + 1].isalpha() and word[i] != word[i + 1]
+    ]
     if not spots:
         return word
     i = rng.choice(spots)
@@ -270,7 +270,10 @@ def _renamed(shown: Shown, new: Mapping[str, str]) -> Shown:
     back = {shown_name: shown.names.get(old, old) for old, shown_name in new.items()}
     kept = {shown_name: old for shown_name, old in shown.names.items() if shown_name not in new}
     return replace(
-        shown, tools=tuple(map(schema, shown.tools)), messages=tuple(map(message, shown.messages)), names={**kept, **back}
+        shown,
+        tools=tuple(map(schema, shown.tools)),
+        messages=tuple(map(message, shown.messages)),
+        names={**kept, **back},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import string
-from typing import Any
 
 import pytest
 from hypothesis import given

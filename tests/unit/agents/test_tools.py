@@ -167,7 +167,8 @@ def test_what_it_writes_it_reads(format: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "message"), [("json", "[sic] it is"), ("react", "Action: none"), ("hermes", "a </tool_call>"), ("python", "")]
+    ("format", "message"),
+    [("json", "[sic] it is"), ("react", "Action: none"), ("hermes", "a </tool_call>"), ("python", "")],
 )
 def test_a_message_that_would_be_read_as_something_else_is_refused(format: str, message: str) -> None:
     with pytest.raises(ValueError, match="cannot be said"):

@@ -117,7 +117,7 @@ def test_names_are_those_of_the_episode() -> None:
     assert one.names.new != other.names.new  # type: ignore[attr-defined]
 
 
-@given(st.lists(st.sampled_from("get_user getUser get.user fetch_user retrieve_account a A ls run_ls Finish".split()),
+@given(st.lists(st.sampled_from(["get_user", "getUser", "get.user", "fetch_user", "retrieve_account", "a", "A", "ls", "run_ls", "Finish"]),
                 unique=True), st.integers(0, 1000))  # fmt: skip
 def test_new_names_are_one_for_one_and_nobody_s_old_name(tools: list[str], seed: int) -> None:
     drawn = Names(seed=seed, styles=STYLES)

@@ -15,7 +15,9 @@ from agentexp.types import Message, ToolCall
 from tests.toys import tool_schema
 
 TOOLS = (
-    tool_schema("get_user_details", "Find the details of a user; see cancel_order.", {"name": "string", "zip": "string"}),
+    tool_schema(
+        "get_user_details", "Find the details of a user; see cancel_order.", {"name": "string", "zip": "string"}
+    ),
     tool_schema("cancel_order", "Cancel an order that nobody wants.", {"order_id": "string", "reason": "string"}),
     tool_schema("ls", "List files, hidden ones too.", {"all": "boolean"}),
     {"type": "function", "function": {"name": "Finish", "parameters": {"type": "object", "properties": {}}}},
@@ -97,7 +99,7 @@ def test_names_change_everywhere_but_finish(operator: str) -> None:
 
 def test_typos_swap_letters_of_descriptions() -> None:
     after = perturb("typos", shown(), level=1.0, seed=0)
-    before_words = "Cancel an order that nobody wants.".split()
+    before_words = ["Cancel", "an", "order", "that", "nobody", "wants."]
     words = after.tools[1]["function"]["description"].split()
     assert words != before_words
     assert [sorted(w) for w in words] == [sorted(w) for w in before_words]  # letters are moved, none is lost
