@@ -67,7 +67,7 @@ class Commands:
             raise ValueError(f"there is no tool {call.name!r}; there are {', '.join(self.templates)}")
         if set(call.arguments) != set(template.fields):
             raise ValueError(
-                f"{call.name} takes the arguments {list(template.fields)}, not {list(call.arguments)}; write exactly those"
+                f"{call.name} takes the arguments {list(template.fields)}, not {list(call.arguments)}; write those"
             )
         odd = [k for k, v in call.arguments.items() if not isinstance(v, str) or not v.strip()]
         if odd:

@@ -17,7 +17,7 @@ from agentexp.agents.tools import ToolAgent
 from agentexp.agents.views import View
 from agentexp.errors import ConfigError
 from agentexp.seeding import seed_for
-from agentexp.types import Action, Message, Step, Task, ToolCall, Turn, calls_of, command_of
+from agentexp.types import Action, Message, Role, Step, Task, ToolCall, Turn, calls_of, command_of
 
 
 class RecoveryView:
@@ -60,32 +60,28 @@ class Recovering:
         self, agent: Agent, view: RecoveryView, decided: Sequence[str | None], *, seed: int, role: str
     ) -> None:
         self.agent, self.view, self.decided, self.seed = agent, view, decided, seed
-        self.role = role
+        self.role: Role = "tool" if role == "tool" else "user"
         self._tools: list[str] = []
-        self._recovers = False
+        self._corrects: str | None = None  # the action that follows the mistake shown last
 
     def render(self, task: Task, turns: Sequence[Turn], step: Step) -> list[Message]:
         self._tools = [name_of(t) for t in step.info.get("tools", ())] or self._tools
         messages = self.agent.render(task, turns, step)
         mistake = self._mistake(len(turns))
-        self._recovers = mistake is not None
+        self._corrects = None if mistake is None else self.decided[len(turns)]
         if mistake is None:
             return messages
         name, command = mistake
         answer = self.view.error.replace("{name}", name)
-        role = "tool" if self.role == "tool" else "user"
-        return [
-            *messages,
-            Message(role="assistant", content=self.agent.write(command)),
-            Message(role=role, content=answer),
-        ]
+        wrong = Message(role="assistant", content=self.agent.write(command))
+        return [*messages, wrong, Message(role=self.role, content=answer)]
 
     def parse(self, text: str) -> Action:
         return self.agent.parse(text)
 
     def write(self, command: str) -> str:
         said = self.agent.write(command)
-        return f"{self.view.thought}\n{said}" if self._recovers and self.view.thought else said
+        return f"{self.view.thought}\n{said}" if self.view.thought and command == self._corrects else said
 
     def _mistake(self, turn: int) -> tuple[str, str] | None:
         """(tool, command) of the mistake before this turn's action: another tool with the same arguments;

@@ -21,6 +21,9 @@ from agentexp.types import ToolCall
 _DEEP = 64  # brackets within brackets; more is nobody's call, and would exhaust the stack of a parser
 _TRIES = 64  # brackets at which a call may begin; bounds the time that garbage takes
 
+Spacing = tuple[str, str]  # what stands between items, and behind a key
+COMPACT, SPACED = (",", ":"), (", ", ": ")
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -32,17 +35,18 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rendering:
-    """One way to write calls. how: what a system prompt says about it. write(calls, compact): compact
-    leaves out spaces that mean nothing. read: of any text."""
+    """One way to write calls. how: what a system prompt says about it. write(calls, spacing), read(any
+    text)."""
 
     name: str
     how: str
-    write: Callable[[Sequence[ToolCall], bool], str]
+    write: Callable[[Sequence[ToolCall], Spacing], str]
     read: Callable[[str], Reading]
 
     def say(self, calls: Sequence[ToolCall], *, compact: bool, thought: str = "") -> str:
-        """The text of an answer: the thought, if any, then the calls."""
-        said = _hide(self.write(calls, compact))
+        """The text of an answer: the thought, if any, then the calls; compact without spaces that mean
+        nothing."""
+        said = _hide(self.write(calls, COMPACT if compact else SPACED))
         if not thought:
             return said
         return f"Thought: {thought}\n{said}" if self.name == "react" else f"{thought}\n{said}"
@@ -56,8 +60,8 @@ def _hide(text: str) -> str:
 # -- JSON, the part that all but Python share ------------------------------------------------------
 
 
-def _json(value: Any, compact: bool) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":") if compact else None)
+def _json(value: Any, spacing: Spacing) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=spacing)
 
 
 def _no_number(word: str) -> Any:
@@ -123,8 +127,8 @@ _INPUT = re.compile(r"\s*[>*_#-]*action[ \t]*input[ \t]*\d*[ \t*_]*:[ \t*_]*\s*"
 _THOUGHT = re.compile(r"^[ \t>*_#-]*(?:thought|action[ \t]*input)[ \t*_]*:", re.IGNORECASE | re.MULTILINE)
 
 
-def _write_react(calls: Sequence[ToolCall], compact: bool) -> str:
-    return "\n".join(f"Action: {c.name}\nAction Input: {_json(c.arguments, compact)}" for c in calls)
+def _write_react(calls: Sequence[ToolCall], spacing: Spacing) -> str:
+    return "\n".join(f"Action: {c.name}\nAction Input: {_json(c.arguments, spacing)}" for c in calls)
 
 
 def _read_react(text: str) -> Reading:
@@ -160,8 +164,8 @@ def _react_call(text: str, at: int) -> tuple[ToolCall, int]:
 _TRACE = re.compile(r'"(?:name|function|tool)"\s*:')
 
 
-def _write_json(calls: Sequence[ToolCall], compact: bool) -> str:
-    return _json([{"name": c.name, "arguments": c.arguments} for c in calls], compact)
+def _write_json(calls: Sequence[ToolCall], spacing: Spacing) -> str:
+    return _json([{"name": c.name, "arguments": c.arguments} for c in calls], spacing)
 
 
 def _read_json(text: str) -> Reading:
@@ -204,9 +208,9 @@ def _values(text: str) -> Iterator[Any]:
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 
 
-def _write_hermes(calls: Sequence[ToolCall], compact: bool) -> str:
-    between = "" if compact else "\n"
-    said = [_json({"name": c.name, "arguments": c.arguments}, compact) for c in calls]
+def _write_hermes(calls: Sequence[ToolCall], spacing: Spacing) -> str:
+    between = "" if spacing == COMPACT else "\n"
+    said = [_json({"name": c.name, "arguments": c.arguments}, spacing) for c in calls]
     return between.join(f"{_OPEN}{between}{one}{between}{_CLOSE}" for one in said)
 
 
@@ -234,20 +238,19 @@ _BEGUN = re.compile(r"\[\s*[\"']?[A-Za-z_][\w.-]*[\"']?\(")
 _FENCE = re.compile(r"^```\w*\n(.*?)\n?```$", re.DOTALL)
 
 
-def _write_python(calls: Sequence[ToolCall], compact: bool) -> str:
-    comma = "," if compact else ", "
+def _write_python(calls: Sequence[ToolCall], spacing: Spacing) -> str:
+    comma, colon = spacing
 
     def value(v: Any) -> str:
         if isinstance(v, Mapping):
-            colon = ":" if compact else ": "
-            return "{" + comma.join(f"{_json(k, compact)}{colon}{value(x)}" for k, x in v.items()) + "}"
+            return "{" + comma.join(f"{_json(k, spacing)}{colon}{value(x)}" for k, x in v.items()) + "}"
         if isinstance(v, list | tuple):
             return f"[{comma.join(value(x) for x in v)}]"
         # JSON's strings are Python's too, and so are its numbers
-        return repr(v) if v is None or isinstance(v, bool) else _json(v, compact)
+        return repr(v) if v is None or isinstance(v, bool) else _json(v, spacing)
 
     def one(call: ToolCall) -> str:
-        name = call.name if all(_word(part) for part in call.name.split(".")) else _json(call.name, compact)
+        name = call.name if all(_word(part) for part in call.name.split(".")) else _json(call.name, spacing)
         plain = [f"{k}={value(v)}" for k, v in call.arguments.items() if _word(k)]
         other = {k: v for k, v in call.arguments.items() if not _word(k)}
         return f"{name}({comma.join([*plain, *([f'**{value(other)}'] if other else [])])})"

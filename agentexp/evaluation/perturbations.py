@@ -245,9 +245,10 @@ def _parameters_shuffled(tool: Schema, rng: random.Random) -> Schema:
         return tool
     properties = properties_of(tool)
     order = rng.sample(list(properties), len(properties))
-    needed = [key for key in order if key in set(required_of(tool))]
-    changes = {"properties": {key: properties[key] for key in order}, "required": needed}
-    return with_function(tool, parameters={**parameters, **changes})
+    changed = {**parameters, "properties": {key: properties[key] for key in order}}
+    if "required" in parameters:
+        changed["required"] = [key for key in order if key in set(required_of(tool))]
+    return with_function(tool, parameters=changed)
 
 
 def _renamed(shown: Shown, new: Mapping[str, str]) -> Shown:

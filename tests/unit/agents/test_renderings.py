@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentexp.agents.renderings import RENDERINGS, Reading
+from agentexp.agents.renderings import RENDERINGS, SPACED, Reading
 from agentexp.types import ToolCall, command_of
 
 NAMES = sorted(RENDERINGS)
@@ -48,7 +48,7 @@ def test_round_trip(name: str, compact: bool) -> None:
 
 def test_golden_texts() -> None:
     two = [ToolCall(name="cp", arguments={"from": "a", "n": 2, "deep": [None, True]}), ToolCall(name="ls")]
-    said = {name: RENDERINGS[name].write(two, False) for name in NAMES}
+    said = {name: RENDERINGS[name].write(two, SPACED) for name in NAMES}
     assert said["react"] == (
         'Action: cp\nAction Input: {"from": "a", "n": 2, "deep": [null, true]}\nAction: ls\nAction Input: {}'
     )
@@ -84,7 +84,7 @@ def test_other_spellings_of_the_same_call(name: str, text: str) -> None:
 def test_numbers_that_look_like_texts_stay_texts(name: str) -> None:
     """Negative control of the canonical comparison: 1, 1.0, true and "1" are four decisions."""
     kinds = [ToolCall(name="f", arguments={"x": x}) for x in (1, 1.0, True, "1", "true", None, "null")]
-    said = {command_of(RENDERINGS[name].read(RENDERINGS[name].write([c], False)).calls) for c in kinds}
+    said = {command_of(RENDERINGS[name].read(RENDERINGS[name].write([c], SPACED)).calls) for c in kinds}
     assert len(said) == len(kinds)
 
 
@@ -137,7 +137,7 @@ def test_an_error_says_what_is_wrong_and_what_to_write(name: str, text: str, say
 def test_garbage_never_raises(name: str) -> None:
     rendering = RENDERINGS[name]
     rng = random.Random(0)
-    good = rendering.write([ToolCall(name="f", arguments={"x": ["a", {"b": "]"}]}), ToolCall(name="g")], False)
+    good = rendering.write([ToolCall(name="f", arguments={"x": ["a", {"b": "]"}]}), ToolCall(name="g")], SPACED)
     fragments = [*TRICKY, *good, "Action:", "Action Input:", "<tool_call>", '{"name":', "[f(", "**{", "\ud800"]
     for _ in range(1500):
         junk = list(good) if rng.random() < 0.5 else []
@@ -148,8 +148,10 @@ def test_garbage_never_raises(name: str) -> None:
         _total(rendering.read("".join(junk)))
     for text in (
         "[" * 10_000, "{" * 10_000, '[{"a":' * 5000, "[f(x=" + "[" * 5000, "[f(x=" + "-" * 20_000 + "1)]",
-        "[f" + ".a" * 20_000 + "()]", "[f(x=" + "9" * 5000 + ")]", '[{"name":"f","arguments":{"x":' + "9" * 5000 + "}}]",
-        "[f(x='\\d')]", "<tool_call>" * 2000, "Action: f\nAction Input: {}\n" * 500, "[f(x='\x00')]", "[f(x=1if 1else 2)]",
+        "[f" + ".a" * 20_000 + "()]", "[f(x=" + "9" * 5000 + ")]",
+        '[{"name":"f","arguments":{"x":' + "9" * 5000 + "}}]",
+        "[f(x='\\d')]", "<tool_call>" * 2000, "Action: f\nAction Input: {}\n" * 500,
+        "[f(x='\x00')]", "[f(x=1if 1else 2)]",
         string.printable,
     ):  # fmt: skip
         _total(rendering.read(text))

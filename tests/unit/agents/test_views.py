@@ -36,6 +36,7 @@ TOOLS = (
     tool_schema("Finish", "Ends.", {"answer": "string"}),
 )
 FIRST = Step(observation="Hi, please get_user me.", info={"tools": TOOLS})
+OFFERED = ["get_user", "getUser", "get.user", "fetch_user", "retrieve_account", "a", "A", "ls", "run_ls", "Finish"]
 names = st.sampled_from([t["function"]["name"] for t in TOOLS])
 call = st.builds(lambda n, a: ToolCall(name=n, arguments=a), names, st.dictionaries(st.text(max_size=6), values))
 VIEWS = [ToolView(name=f"{f} {r}", format=f, rename=r) for f in (None, *RENDERINGS) for r in (False, True)]  # type: ignore[arg-type]
@@ -117,8 +118,7 @@ def test_names_are_those_of_the_episode() -> None:
     assert one.names.new != other.names.new  # type: ignore[attr-defined]
 
 
-@given(st.lists(st.sampled_from(["get_user", "getUser", "get.user", "fetch_user", "retrieve_account", "a", "A", "ls", "run_ls", "Finish"]),
-                unique=True), st.integers(0, 1000))  # fmt: skip
+@given(st.lists(st.sampled_from(OFFERED), unique=True), st.integers(0, 1000))
 def test_new_names_are_one_for_one_and_nobody_s_old_name(tools: list[str], seed: int) -> None:
     drawn = Names(seed=seed, styles=STYLES)
     drawn.learn(tools[: len(tools) // 2])
@@ -131,7 +131,7 @@ def test_new_names_are_one_for_one_and_nobody_s_old_name(tools: list[str], seed:
 
 
 def test_a_view_of_another_kind_of_agent_is_refused() -> None:
-    with pytest.raises(ConfigError, match="needs .*ToolAgent"):
+    with pytest.raises(ConfigError, match=r"needs .*ToolAgent"):
         ToolView(name="json", format="json", rename=False).through(react(), "k")
     with pytest.raises(ConfigError, match="is for commands"):
         command_view("json", False).through(base(), "k")
