@@ -43,14 +43,10 @@ class RecoveryView:
         self.name, self.view, self.share, self.error, self.thought = name, view, share, error, thought
         self.commands = None if commands is None else Commands(commands)
 
-    def through(self, agent: Agent, key: str) -> Agent:
-        """Without the episode's decisions there is no mistake to make: the view that words it."""
-        return agent if self.view is None else self.view.through(agent, key)
-
-    def around(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
-        """The agent for an episode whose expert decided these commands, one a turn (None: a thought)."""
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
         role = agent.results if isinstance(agent, ToolAgent) else "user"
-        return Recovering(self.through(agent, key), self, decided, seed=seed_for(0, "recovery", key), role=role)
+        worded = agent if self.view is None else self.view.through(agent, key, decided)
+        return Recovering(worded, self, decided, seed=seed_for(0, "recovery", key), role=role)
 
 
 class Recovering:

@@ -97,12 +97,12 @@ class ToolAgent:
 
     def write(self, command: str) -> str:
         """The text of a demonstrated command: its calls in the agent's format, or a message as it is.
-        ValueError for a message that would be read as anything else."""
+        ConfigError for a message that would be read as anything else."""
         calls = calls_of(command)
         text = self.rendering.say(calls, compact=self.compact) if calls else command
         read = self.parse(text)
         if (read.calls or read.command) != (calls or command.strip()):
-            raise ValueError(
+            raise ConfigError(
                 f"the command {command!r} cannot be said in format {self.format}: it would be read as {read}; choose "
                 "another agent.format"
             )

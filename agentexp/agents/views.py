@@ -8,8 +8,7 @@ names: equal keys give equal words.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -26,52 +25,15 @@ from agentexp.types import Action, Message, Step, Task, ToolCall, Turn, calls_of
 
 
 class View(Protocol):
-    """One member of the family of views."""
+    """One member phi of the family Phi: the same decisions in other words."""
 
     name: str
 
-    def through(self, agent: Agent, key: str) -> Agent:
-        """The agent that shows, writes and reads in this view, in the episode named by `key`."""
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
+        """The agent that shows, writes and reads in this view. `key` names the episode, for a view that
+        words each episode differently: equal keys give equal words. decided: the commands that the
+        episode's expert chose, one a turn (None: a thought)."""
         ...
-
-
-class Views(Sequence[View]):
-    """A mixture of views. weights: how often each is drawn, in their order, up to a factor.
-
-    >>> mixture = Views(views=[ToolView(name="base", format=None, rename=False),
-    ...                        ToolView(name="json", format="json", rename=False)], weights=[3, 1])
-    >>> mixture.draw(7).name == mixture.draw(7).name, mixture.shares
-    (True, {'base': 0.75, 'json': 0.25})
-    """
-
-    def __init__(self, *, views: Sequence[View], weights: Sequence[float]) -> None:
-        if not views or len(views) != len(weights) or min(weights) < 0 or not sum(weights) > 0:
-            raise ConfigError(
-                f"views: {len(views)} views with weights {list(weights)}; each view needs a weight of at least 0, and "
-                "one of them more"
-            )
-        names = [v.name for v in views]
-        if len(set(names)) < len(names):
-            raise ConfigError(f"views: the names {names} hold one twice; name each view once")
-        self.views, self.weights = list(views), [float(w) for w in weights]
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Each view's name and the chance to draw it."""
-        return {v.name: w / sum(self.weights) for v, w in zip(self.views, self.weights, strict=True)}
-
-    def draw(self, seed: int) -> View:
-        """The view of this seed."""
-        return random.Random(seed).choices(self.views, self.weights)[0]
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        return self.views[index]
-
-    def __len__(self) -> int:
-        return len(self.views)
-
-    def __iter__(self) -> Iterator[View]:
-        return iter(self.views)
 
 
 # -- environments with tools -----------------------------------------------------------------------
@@ -84,7 +46,7 @@ class ToolView:
     def __init__(self, *, name: str, format: Format | None, rename: bool) -> None:
         self.name, self.format, self.rename = name, format, rename
 
-    def through(self, agent: Agent, key: str) -> Agent:
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
         if not isinstance(agent, ToolAgent):
             raise ConfigError(
                 f"the view {self.name!r} needs agentexp.agents.tools.ToolAgent, not {type(agent).__name__}; for "
@@ -161,7 +123,7 @@ class CommandView:
         self.name, self.format, self.rename, self.shows, self.compact = name, format, rename, shows, compact
         self.commands = Commands(commands)
 
-    def through(self, agent: Agent, key: str) -> Agent:
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
         if isinstance(agent, ToolAgent):
             raise ConfigError(
                 f"the view {self.name!r} is for commands; for ToolAgent use agentexp.agents.views.ToolView"
@@ -216,7 +178,7 @@ class Commanded:
     def write(self, command: str) -> str:
         said = self._said(command)
         if said is None:
-            raise ValueError(
+            raise ConfigError(
                 f"the view {self.view.name!r} has no words for the command {command!r}; its kinds of commands are "
                 f"{', '.join(self.commands.templates)}"
             )

@@ -8,10 +8,10 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from agentexp.agents.base import Agent
 from agentexp.agents.equivalence import equivalent
+from agentexp.agents.views import View
 from agentexp.envs.base import Environment
 from agentexp.errors import ConfigError
 from agentexp.packing import trunks
@@ -21,23 +21,12 @@ from agentexp.seeding import seed_for
 from agentexp.types import Action, Step, Trajectory, Trunk, Turn
 
 
-class View(Protocol):
-    """One member phi of the family Phi: the same decisions in other words (schemas, formats, names)."""
-
-    name: str
-
-    def through(self, agent: Agent, key: str) -> Agent:
-        """The agent that shows, writes and reads in this view. `key` names the episode, for a view that
-        words each episode differently: equal keys give equal words."""
-        ...
-
-
 class AsShown:
     """The view without a change."""
 
     name = "as_shown"
 
-    def through(self, agent: Agent, key: str) -> Agent:
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
         return agent
 
 
@@ -183,7 +172,7 @@ class ExpertPool:
         """Turn k of demonstration n in a view."""
         if (n, view.name) not in self._shown:
             t = self.played[n]
-            agent = view.through(self.agent, f"{t.task.id}#{t.sample}")
+            agent = view.through(self.agent, f"{t.task.id}#{t.sample}", [turn.action.command for turn in t.turns])
             seen = trunks(shown(t, self._firsts[n], agent, self.chat, view.name))
             places = {
                 d.turn: (replace(trunk, origin=f"{trunk.origin} {view.name}"), d.start, d.end)

@@ -43,11 +43,7 @@ def option(name: str) -> Agent:
 
 
 def through(view: Any, agent: str, commands: list[str]) -> Agent:
-    found: Agent = (
-        view.around(option(agent), "k", commands)
-        if isinstance(view, RecoveryView)
-        else view.through(option(agent), "k")
-    )
+    found: Agent = view.through(option(agent), "k", commands)
     return found
 
 

@@ -171,7 +171,7 @@ def test_what_it_writes_it_reads(format: str) -> None:
     [("json", "[sic] it is"), ("react", "Action: none"), ("hermes", "a </tool_call>"), ("python", "")],
 )
 def test_a_message_that_would_be_read_as_something_else_is_refused(format: str, message: str) -> None:
-    with pytest.raises(ValueError, match="cannot be said"):
+    with pytest.raises(ConfigError, match="cannot be said"):
         agent(format=format).write(message)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +17,10 @@ from agentexp.agents.naming import KEPT, STYLES, Names
 from agentexp.agents.recovery import RecoveryView
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.tools import ToolAgent
-from agentexp.agents.views import CommandView, ToolView, Views
+from agentexp.agents.views import CommandView, ToolView
 from agentexp.envs.alfworld.commands import templates
 from agentexp.envs.alfworld.environment import GeneratedAlfWorld
 from agentexp.errors import ConfigError
-from agentexp.seeding import seed_for
 from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn, command_of
 from tests.toys import react, tool_schema
 from tests.unit.agents.test_renderings import values
@@ -47,7 +45,7 @@ def base() -> ToolAgent:
 
 
 def opened(view: ToolView, key: str = "t#0") -> Agent:
-    agent = view.through(base(), key)
+    agent = view.through(base(), key, [])
     agent.render(TASK, [], FIRST)
     return agent
 
@@ -132,23 +130,9 @@ def test_new_names_are_one_for_one_and_nobody_s_old_name(tools: list[str], seed:
 
 def test_a_view_of_another_kind_of_agent_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"needs .*ToolAgent"):
-        ToolView(name="json", format="json", rename=False).through(react(), "k")
+        ToolView(name="json", format="json", rename=False).through(react(), "k", [])
     with pytest.raises(ConfigError, match="is for commands"):
-        command_view("json", False).through(base(), "k")
-
-
-def test_a_mixture_is_drawn_by_its_weights() -> None:
-    views = Views(views=VIEWS[:3], weights=[2, 1, 0])
-    drawn = Counter(views.draw(seed_for(0, n)).name for n in range(3000))
-    # 2000 of 3000 expected; five standard deviations of a binomial are 5 · sqrt(3000 · 2/3 · 1/3) = 129
-    assert abs(drawn[VIEWS[0].name] - 2000) < 129
-    assert VIEWS[2].name not in drawn
-    assert [v.name for v in views] == [v.name for v in VIEWS[:3]]
-    for weights in ([1, 1], [1, 1, -1], [0, 0, 0]):
-        with pytest.raises(ConfigError, match="weight"):
-            Views(views=VIEWS[:3], weights=weights)
-    with pytest.raises(ConfigError, match="name each view once"):
-        Views(views=[VIEWS[0], VIEWS[0]], weights=[1, 1])
+        command_view("json", False).through(base(), "k", [])
 
 
 # -- text environments
@@ -209,7 +193,7 @@ def test_calls_that_are_no_command(name: str, arguments: dict[str, Any], says: s
 @pytest.mark.parametrize("format", ["command", *RENDERINGS])
 @pytest.mark.parametrize("inner", ["plain", "react"])
 def test_every_real_command_in_every_view(format: Any, rename: bool, inner: str, real_commands: list[str]) -> None:
-    agent = command_view(format, rename).through(react(format=inner), "k")
+    agent = command_view(format, rename).through(react(format=inner), "k", [])
     texts = {c: agent.write(c) for c in real_commands}
     assert len(set(texts.values())) == len(texts)
     for command, text in texts.items():
@@ -220,7 +204,7 @@ def test_every_real_command_in_every_view(format: Any, rename: bool, inner: str,
 
 
 def test_renamed_commands_by_hand() -> None:
-    agent = command_view("json", True).through(react(admissible=True), "k")
+    agent = command_view("json", True).through(react(admissible=True), "k", [])
     new = agent.names.new  # type: ignore[attr-defined]
     step = Step(observation="A wall.", info={"admissible": ("look", "take mug 1 from desk 2")})
     (message,) = agent.render(TASK, [], step)
@@ -231,11 +215,11 @@ def test_renamed_commands_by_hand() -> None:
     assert agent.parse(f"[{mug},{mug}]").error is not None
     assert "there is no command 'take'" in str(agent.parse(f"[{mug}]".replace(new["take"], "take")).error)
     assert "found 0 calls" in str(agent.parse("take mug 1 from desk 2").error)
-    words = command_view("command", True, shows="renamed").through(react(), "k")
+    words = command_view("command", True, shows="renamed").through(react(), "k", [])
     assert words.write("take mug 1 from desk 2") == f"{new['take']} mug 1 from desk 2"
     assert words.parse("take mug 1 from desk 2").error is not None
     assert f"take {new['take']}\n" in words.render(TASK, [], Step(observation="A wall."))[0].content
-    with pytest.raises(ValueError, match="has no words for"):
+    with pytest.raises(ConfigError, match="has no words for"):
         agent.write("fly home")
 
 
@@ -267,8 +251,8 @@ def recovery(**changes: Any) -> RecoveryView:
 def test_a_mistake_its_error_a_thought_and_the_same_action(inner: ToolView | None) -> None:
     calls = [ToolCall(name="get_user", arguments={"name": "Ann"}), ToolCall(name="ls", arguments={"a": True})]
     commands = [command_of([c]) for c in calls]
-    agent = recovery(view=inner).around(base(), "k", commands)
-    plain = base() if inner is None else inner.through(base(), "k")
+    agent = recovery(view=inner).through(base(), "k", commands)
+    plain = base() if inner is None else inner.through(base(), "k", [])
     steps = [FIRST, Step(observation="Found.")]
     with_mistakes, without = replayed(agent, steps, commands), replayed(plain, steps, commands)
     for turn, (long, short) in enumerate(zip(with_mistakes, without, strict=True)):
@@ -286,10 +270,10 @@ def test_a_mistake_its_error_a_thought_and_the_same_action(inner: ToolView | Non
 def test_no_mistakes_at_share_0_and_before_messages() -> None:
     commands = [command_of([ToolCall(name="ls", arguments={})]), "Which folder?"]
     steps = [FIRST, Step(observation="Found.")]
-    assert replayed(recovery(share=0.0).around(base(), "k", commands), steps, commands) == replayed(
+    assert replayed(recovery(share=0.0).through(base(), "k", commands), steps, commands) == replayed(
         base(), steps, commands
     )
-    shown = replayed(recovery().around(base(), "k", commands), steps, commands)
+    shown = replayed(recovery().through(base(), "k", commands), steps, commands)
     assert [len(messages) for messages in shown] == [5, 2]
     with pytest.raises(ConfigError, match="share 2"):
         recovery(share=2)
@@ -297,7 +281,7 @@ def test_no_mistakes_at_share_0_and_before_messages() -> None:
 
 def test_mistakes_in_a_text_environment() -> None:
     view = recovery(view=command_view("json", True), commands=templates(), error="Nothing happens.", thought=None)
-    agent = view.around(react(), "k", ["take mug 1 from desk 2", "look"])
+    agent = view.through(react(), "k", ["take mug 1 from desk 2", "look"])
     steps = [Step(observation="A."), Step(observation="B.")]
     first, second = replayed(agent, steps, ["take mug 1 from desk 2", "look"])
     wrong = agent.parse(first[-3].content).command

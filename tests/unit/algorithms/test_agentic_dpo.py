@@ -149,7 +149,7 @@ class Renamed:
     def __init__(self, name: str = "renamed", *, broken: bool = False) -> None:
         self.name, self.broken = name, broken
 
-    def through(self, agent: Agent, key: str) -> Agent:
+    def through(self, agent: Agent, key: str, decided: Sequence[str | None]) -> Agent:
         return RenamedAgent(agent, broken=self.broken)
 
 

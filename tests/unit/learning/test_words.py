@@ -35,7 +35,7 @@ def test_the_tiny_model_can_say_every_view_of_every_command(format: str, tmp_pat
     chat = Chat(tokenizer=AutoTokenizer.from_pretrained(tmp_path))
     for key in range(8):  # other verbs each time
         for rename in (False, True):
-            agent = view(format, rename).through(react(), str(key))
+            agent = view(format, rename).through(react(), str(key), [])
             for command in COMMANDS:
                 said = chat.scripted(agent.write(command))  # raises where a word is lost
                 assert len(said.ids) <= 12  # the end of turn included
