@@ -278,6 +278,8 @@ MUTATIONS = [
         "found: type = type(value)",
         "found: type = expected if isinstance(value, expected) else type(value)",
         "tests/unit/envs/bfcl/test_matching.py",
+    ),
+    Mutation(
         "the easiest wrong action is the negative",
         "algorithms/hard_negatives.py",
         "actions[max(range(len(scores))",
@@ -395,6 +397,8 @@ MUTATIONS = [
         "k >= len(p.chosen)",
         "k > len(p.chosen)",
         "tests/unit/algorithms/test_eto.py",
+    ),
+    Mutation(
         "sessions of a shop share records",
         "envs/tau/tables.py",
         "deepcopy(super().__getitem__(key))",
