@@ -7,7 +7,7 @@ import random
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentexp.agents.renderings import RENDERINGS, SPACED, Reading
@@ -36,6 +36,7 @@ calls = st.lists(call, min_size=1, max_size=3)
 def test_round_trip(name: str, compact: bool) -> None:
     rendering = RENDERINGS[name]
 
+    @settings(deadline=None)
     @given(calls, st.sampled_from(["", "The mug may be in the fridge.", "I list [3] of {them}"]))
     def holds(said: list[ToolCall], thought: str) -> None:
         text = rendering.say(said, compact=compact, thought=thought)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentexp.agents.base import Agent
@@ -59,6 +59,7 @@ def test_a_right_action_in_any_view_is_never_a_negative(view: ToolView) -> None:
     """The property that the released code breaks: it reads no tool in its own JSON."""
     agent = opened(view)
 
+    @settings(max_examples=40, deadline=None)
     @given(st.lists(call, min_size=1, max_size=2), st.lists(call, min_size=1, max_size=2))
     def holds(expert: list[ToolCall], other: list[ToolCall]) -> None:
         read = agent.parse(agent.write(command_of(expert)))
@@ -116,6 +117,7 @@ def test_names_are_those_of_the_episode() -> None:
     assert one.names.new != other.names.new  # type: ignore[attr-defined]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(OFFERED), unique=True), st.integers(0, 1000))
 def test_new_names_are_one_for_one_and_nobody_s_old_name(tools: list[str], seed: int) -> None:
     drawn = Names(seed=seed, styles=STYLES)
