@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentexp.types import Action, ToolCall, calls_of, command_of
+from agentexp.calls import calls_of, command_of
+from agentexp.types import Action, ToolCall
 
 
 def says(command: str) -> Action:

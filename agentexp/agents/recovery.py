@@ -15,9 +15,10 @@ from agentexp.agents.commands import Commands
 from agentexp.agents.schemas import name_of
 from agentexp.agents.tools import ToolAgent
 from agentexp.agents.views import View
+from agentexp.calls import calls_of, command_of
 from agentexp.errors import ConfigError
 from agentexp.seeding import seed_for
-from agentexp.types import Action, Message, Role, Step, Task, ToolCall, Turn, calls_of, command_of
+from agentexp.types import Action, Message, Role, Step, Task, ToolCall, Turn
 
 
 class RecoveryView:

@@ -9,8 +9,9 @@ from typing import Literal
 from agentexp.agents.parsing import strip_hidden
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.schemas import Schema, listed, name_of, written
+from agentexp.calls import calls_of, command_of
 from agentexp.errors import ConfigError
-from agentexp.types import Action, Message, Step, Task, Turn, calls_of, command_of
+from agentexp.types import Action, Message, Step, Task, Turn
 
 Format = Literal["react", "json", "hermes", "python"]
 

@@ -19,9 +19,10 @@ from agentexp.agents.parsing import strip_hidden
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.schemas import Schema, name_of, with_function
 from agentexp.agents.tools import Format, ToolAgent
+from agentexp.calls import calls_of, command_of
 from agentexp.errors import ConfigError
 from agentexp.seeding import seed_for
-from agentexp.types import Action, Message, Step, Task, ToolCall, Turn, calls_of, command_of
+from agentexp.types import Action, Message, Step, Task, ToolCall, Turn
 
 
 class View(Protocol):

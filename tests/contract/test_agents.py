@@ -17,11 +17,12 @@ from agentexp.agents.recovery import RecoveryView
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.tools import ToolAgent
 from agentexp.agents.views import CommandView, ToolView
+from agentexp.calls import command_of
 from agentexp.cli.compose import compose_config
 from agentexp.cli.train import prepare
 from agentexp.cli.tree import tree
 from agentexp.envs.alfworld.commands import templates
-from agentexp.types import Action, Completion, Step, Task, ToolCall, Turn, command_of
+from agentexp.types import Action, Completion, Step, Task, ToolCall, Turn
 from tests.toys import tool_schema
 
 TASK = Task(id="t", env="e", split="train", instruction="Find the mug; f helps.")

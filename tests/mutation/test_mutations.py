@@ -442,14 +442,14 @@ MUTATIONS = [
     ),
     Mutation(
         "the released code's own format is not read",
-        "agents/renderings.py",
+        "agents/reading.py",
         '("arguments", "parameters", "args", "input")',
         '("arguments", "args", "input")',
         "tests/unit/agents/test_renderings.py::test_other_spellings_of_the_same_call",
     ),
     Mutation(
         "brackets in strings count",
-        "agents/renderings.py",
+        "agents/python_calls.py",
         'if c in "\\"\'":',
         'if c in "":',
         "tests/unit/agents/test_renderings.py::test_round_trip",

@@ -12,21 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentexp.calls import command_of
 from agentexp.errors import DataError, StorageError
 from agentexp.store import MetricsLog, from_text, read_metrics, read_trajectories, task_ids, to_text, write_trajectories
-from agentexp.types import (
-    Action,
-    Completion,
-    Message,
-    Outcome,
-    Step,
-    StopReason,
-    Task,
-    ToolCall,
-    Trajectory,
-    Turn,
-    command_of,
-)
+from agentexp.types import Action, Completion, Message, Outcome, Step, StopReason, Task, ToolCall, Trajectory, Turn
 from tests.toy_run import episode
 
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentexp.agents.renderings import RENDERINGS, SPACED, Reading
-from agentexp.types import ToolCall, command_of
+from agentexp.agents.reading import SPACED, Reading
+from agentexp.agents.renderings import RENDERINGS
+from agentexp.calls import command_of
+from agentexp.types import ToolCall
 
 NAMES = sorted(RENDERINGS)
 TRICKY = (

@@ -9,9 +9,10 @@ import pytest
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.schemas import written
 from agentexp.agents.tools import ToolAgent
+from agentexp.calls import command_of
 from agentexp.errors import ConfigError
 from agentexp.policies.chat import Chat
-from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn, command_of
+from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn
 from tests.toys import CHATML, FORGETTING, bytes_tokenizer, tool_schema
 
 TASK = Task(id="t", env="shop", split="train", instruction="Serve by the policy: get_user first.")

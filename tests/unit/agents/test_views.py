@@ -18,10 +18,11 @@ from agentexp.agents.recovery import RecoveryView
 from agentexp.agents.renderings import RENDERINGS
 from agentexp.agents.tools import ToolAgent
 from agentexp.agents.views import CommandView, ToolView
+from agentexp.calls import command_of
 from agentexp.envs.alfworld.commands import templates
 from agentexp.envs.alfworld.environment import GeneratedAlfWorld
 from agentexp.errors import ConfigError
-from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn, command_of
+from agentexp.types import Action, Completion, Message, Step, Task, ToolCall, Turn
 from tests.toys import react, tool_schema
 from tests.unit.agents.test_renderings import values
 
