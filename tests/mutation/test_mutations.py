@@ -487,7 +487,7 @@ MUTATIONS = [
         "agents/recovery.py",
         "[t for t in self._tools if t != calls[0].name]",
         "list(self._tools)",
-        "tests/unit/agents/test_views.py::test_a_mistake_its_error_a_thought_and_the_same_action",
+        "tests/unit/agents/test_views.py::test_a_mistake_is_never_the_expert_s_own_call",
     ),
     Mutation(
         "a renamed tool's own name is lost",

@@ -270,6 +270,15 @@ def test_a_mistake_its_error_a_thought_and_the_same_action(inner: ToolView | Non
         assert equivalent(plain.parse(answer.content), said([calls[turn]]), "latent")
 
 
+def test_a_mistake_is_never_the_expert_s_own_call() -> None:
+    command = command_of([ToolCall(name="ls", arguments={"a": True})])
+    made = set()
+    for key in map(str, range(40)):
+        messages = recovery().through(base(), key, [command]).render(TASK, [], FIRST)
+        made |= {c.name for c in base().parse(messages[-2].content).calls}
+    assert made == {t["function"]["name"] for t in TOOLS} - {"ls"}
+
+
 def test_no_mistakes_at_share_0_and_before_messages() -> None:
     commands = [command_of([ToolCall(name="ls", arguments={})]), "Which folder?"]
     steps = [FIRST, Step(observation="Found.")]
