@@ -35,7 +35,7 @@ def test_make_targets_exist(page: str, command: str) -> None:
 def test_train_commands_compose_and_bind(page: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = shlex.split(command)[1:]
     if arguments[0] != "train" or "…" in command:
-        assert arguments[0] in {"train", "evaluate", "show", "data", "--help"}, page
+        assert arguments[0] in {"train", "evaluate", "show", "report", "data", "--help"}, page
         return
     if "-m" in arguments or "--multirun" in arguments:
         from agentexp.cli.sweep import members  # noqa: PLC0415
