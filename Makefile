@@ -34,7 +34,7 @@ check: $(VENV)/.dev ## format, lint, types, floors and the fast tests
 	@$(BIN)/python -m pytest -q
 
 real: $(VENV)/.real $(VENV)/.bfcl $(VENV)/.tau2 ## the tests of the real engines and packages: TextWorld, BFCL, τ² (several minutes)
-	@$(BIN)/python -m pytest -m real
+	@$(BIN)/python -m pytest -m real tests/real
 
 bfcl: $(VENV)/.bfcl ## both releases of BFCL, for environment=bfcl
 
